@@ -1,0 +1,1 @@
+"""Assembler, linker, disassembler, and the object and image formats."""

@@ -1,0 +1,186 @@
+"""Groups the lines of a file into statements, `.let`, `.for` and `.if` blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cim.asm.syntax import Expression, Keyword, Line, LineError, Place, parse_line
+from cim.diagnostics import Diagnostic, Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A line of a source; makes spans from the columns of its tree."""
+
+    source: Source
+    line: int
+
+    def span(self, place: Place) -> Span:
+        """The columns `place` of this line."""
+        return Span(self.source, self.line, place.start, place.end)
+
+
+@dataclass(slots=True)
+class Statement:
+    """An instruction or directive with its labels; `tree.op` is None for labels alone."""
+
+    where: Where
+    tree: Line
+
+
+@dataclass(slots=True)
+class Let:
+    """`.let NAME = EXPRESSION`."""
+
+    where: Where
+    name: str
+    place: Place
+    value: Expression
+
+
+@dataclass(slots=True)
+class For:
+    """`.for NAME, FIRST, LAST`: the body for NAME = FIRST to LAST - 1."""
+
+    where: Where
+    name: str
+    first: Expression
+    last: Expression
+    body: list[Node] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class If:
+    """`.if` with its `.elif`s and `.else`: the first branch whose condition holds (None: always)."""
+
+    where: Where
+    branches: list[tuple[Expression | None, list[Node]]] = field(default_factory=list)
+
+
+Node = Statement | Let | For | If
+
+
+class _Stop(Exception):
+    def __init__(self, message: str, place: Place) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+
+
+def read_blocks(source: Source) -> tuple[list[Node], list[Diagnostic]]:
+    """All nodes of a file, and a diagnostic for every line that cannot be used."""
+    reader = _Reader()
+    found: list[Diagnostic] = []
+    for number, text in enumerate(source.lines, 1):
+        where = Where(source, number)
+        try:
+            reader.add(where, parse_line(text))
+        except (LineError, _Stop) as problem:
+            found.append(Diagnostic(problem.message, where.span(problem.place)))
+            # A block whose opening line is wrong is still a block: its end must not be an error as well.
+            word = text.split(maxsplit=1)[0].lower() if text.split() else ""
+            if word in (".for", ".if"):
+                reader.open_broken(where, word)
+    found += reader.unclosed()
+    return reader.top, found
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.top: list[Node] = []
+        self.open: list[For | If] = []
+        self.bodies: list[list[Node]] = [self.top]
+
+    def add(self, where: Where, tree: Line) -> None:
+        handler = {
+            ".for": self._for, ".endfor": self._endfor, ".if": self._if, ".elif": self._elif,
+            ".else": self._else, ".endif": self._endif, ".let": self._let,
+        }.get(tree.op or "")  # fmt: skip
+        if handler is None:
+            if tree.op is not None or tree.labels:
+                self.bodies[-1].append(Statement(where, tree))
+            return
+        if tree.labels:
+            raise _Stop(f"a label must not stand before {tree.op}", tree.labels[0].place)
+        handler(where, tree)
+
+    def open_broken(self, where: Where, word: str) -> None:
+        zero = Expression((), Place(1, 2))
+        block: For | If = For(where, "", zero, zero) if word == ".for" else If(where)
+        self._push(block, [])
+
+    def unclosed(self) -> Iterable[Diagnostic]:
+        for block in self.open:
+            word = "for" if isinstance(block, For) else "if"
+            indent = len(block.where.source.line(block.where.line)) - len(
+                block.where.source.line(block.where.line).lstrip()
+            )
+            span = block.where.span(Place(indent + 1, indent + 2 + len(word)))
+            yield Diagnostic(f".{word} has no .end{word}", span)
+
+    def _push(self, block: For | If, body: list[Node]) -> None:
+        self.open.append(block)
+        self.bodies.append(body)
+
+    def _pop(self, tree: Line, kind: type, opener: str) -> None:
+        if not self.open or not isinstance(self.open[-1], kind):
+            raise _Stop(f"{tree.op} without {opener}", tree.op_place)
+        self.open.pop()
+        self.bodies.pop()
+
+    def _for(self, where: Where, tree: Line) -> None:
+        match tree.operands:
+            case (Expression() as name, Expression() as first, Expression() as last) if (
+                name.bare_name
+            ):
+                block = For(where, name.bare_name, first, last)
+            case _:
+                raise _Stop(".for must be: .for NAME, FIRST, LAST (LAST excluded)", tree.op_place)
+        self.bodies[-1].append(block)
+        self._push(block, block.body)
+
+    def _endfor(self, where: Where, tree: Line) -> None:
+        del where
+        self._pop(tree, For, ".for")
+
+    def _condition(self, tree: Line) -> Expression:
+        match tree.operands:
+            case (Expression() as condition,):
+                return condition
+        raise _Stop(f"{tree.op} must have one expression", tree.op_place)
+
+    def _if(self, where: Where, tree: Line) -> None:
+        block = If(where, [(self._condition(tree), [])])
+        self.bodies[-1].append(block)
+        self._push(block, block.branches[0][1])
+
+    def _branch(self, tree: Line, condition: Expression | None) -> None:
+        block = self.open[-1] if self.open else None
+        if not isinstance(block, If):
+            raise _Stop(f"{tree.op} without .if", tree.op_place)
+        if block.branches and block.branches[-1][0] is None:
+            raise _Stop(f"{tree.op} after .else", tree.op_place)
+        block.branches.append((condition, []))
+        self.bodies[-1] = block.branches[-1][1]
+
+    def _elif(self, where: Where, tree: Line) -> None:
+        del where
+        self._branch(tree, self._condition(tree))
+
+    def _else(self, where: Where, tree: Line) -> None:
+        del where
+        if tree.operands:
+            raise _Stop(".else takes nothing", tree.operands[0].place)
+        self._branch(tree, None)
+
+    def _endif(self, where: Where, tree: Line) -> None:
+        del where
+        self._pop(tree, If, ".if")
+
+    def _let(self, where: Where, tree: Line) -> None:
+        match tree.operands:
+            case (Keyword(name=name, value=Expression() as value, place=place),):
+                self.bodies[-1].append(Let(where, name, place, value))
+            case _:
+                raise _Stop(".let must be: .let NAME = EXPRESSION", tree.op_place)

@@ -1,0 +1,76 @@
+"""`cim-as`: assembles `.s` files to an object."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from cim import console
+from cim.asm.assembler import assemble
+from cim.asm.elf import write_object
+from cim.asm.listing import listing_text
+from cim.asm.syntax import LineError, Place, read_number
+from cim.diagnostics import Source, error
+from cim.files import read_text, write_all
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    return console.run("cim-as", lambda: _main(argv))
+
+
+def _main(argv: list[str] | None) -> int:
+    parser = console.parser("cim-as", "Assemble one or more sources to one ELF object.")
+    parser.add_argument("sources", nargs="+", metavar="FILE.s", help="a source; - reads stdin")
+    parser.add_argument(
+        "-o", dest="output", required=True, metavar="FILE.o", help="the object to write"
+    )
+    parser.add_argument(
+        "-I", dest="include", action="append", default=[], metavar="DIR",
+        help="look for .incbin files here too",
+    )  # fmt: skip
+    parser.add_argument(
+        "-D", "--defsym", dest="defines", action="append", default=[], metavar="NAME=VALUE",
+        help="set a constant before the first line",
+    )  # fmt: skip
+    parser.add_argument(
+        "-a", dest="listing", nargs="?", const="-", metavar="=FILE",
+        help="write a listing, to stdout without a file",
+    )  # fmt: skip
+    arguments = parser.parse_args(argv)
+    sources = [_source(name) for name in arguments.sources]
+    include = [Path(folder) for folder in arguments.include]
+    obj = assemble(sources, arguments.output, include=include, defines=_defines(arguments))
+    files = {Path(arguments.output): write_object(obj)}
+    listing = listing_text(obj, sources) if arguments.listing else ""
+    if arguments.listing and arguments.listing != "-":
+        files[Path(arguments.listing.removeprefix("="))] = listing.encode()
+    write_all(files)
+    if arguments.listing == "-":
+        sys.stdout.write(listing)
+    return 0
+
+
+def _source(name: str) -> Source:
+    if name == "-":
+        return Source("<stdin>", sys.stdin.buffer.read().decode("utf-8-sig", errors="replace"))
+    return Source(name, read_text(name))
+
+
+def _defines(arguments: argparse.Namespace) -> dict[str, int]:
+    made = {}
+    for text in arguments.defines:
+        name, equals, value = text.partition("=")
+        try:
+            number = read_number(value.removeprefix("-"), Place(1, 1)) if equals else 1
+        except LineError as problem:
+            raise error(problem.message, where=f"-D {text}") from None
+        if not name or not isinstance(number, int):
+            raise error("must be NAME=INTEGER", where=f"-D {text}")
+        made[name] = -number if value.startswith("-") else number
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())

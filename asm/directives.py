@@ -1,0 +1,306 @@
+"""The directives that open sections and describe the program: what makes the text the whole program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from cim.asm.blocks import Statement
+from cim.asm.expressions import ExpressionError
+from cim.asm.objects import CoreAttributes, ModeAttributes, RegionAttributes
+from cim.asm.syntax import Expression, Items, Keyword, Operand, Place, Text
+from cim.diagnostics import CimError, did_you_mean
+from cim.isa.interpreter import PARAMETERS
+from cim.isa.machine import load_machine
+from cim.isa.numerics import DTYPES, NumericMode
+
+if TYPE_CHECKING:
+    from cim.asm.assembler import Assembler
+
+
+def unknown(what: str, word: str, known: Iterable[str], place: Place) -> ExpressionError:
+    """`unknown WHAT`, with the closest known word."""
+    return ExpressionError(f"unknown {what}{did_you_mean(word, known)}", place)
+
+
+class _Arguments:
+    """The operands of a directive: positional ones first, then keywords, each taken once."""
+
+    def __init__(self, assembler: Assembler, statement: Statement, usage: str) -> None:
+        self.assembler = assembler
+        self.tree = statement.tree
+        self.usage = usage
+        self.positional = [o for o in self.tree.operands if not isinstance(o, Keyword)]
+        self.keywords = {o.name: o for o in self.tree.operands if isinstance(o, Keyword)}
+        self.taken: set[str] = set()
+
+    def misuse(self, place: Place | None = None) -> ExpressionError:
+        return ExpressionError(f"must be: {self.usage}", place or self.tree.op_place)
+
+    def next(self) -> Operand:
+        if not self.positional:
+            raise self.misuse()
+        return self.positional.pop(0)
+
+    def word(self) -> tuple[str, Place]:
+        """A bare name or a string."""
+        operand = self.next()
+        return self._as_word(operand), operand.place
+
+    def integer(self) -> int:
+        operand = self.next()
+        return self._as_integer(operand)
+
+    def keyword(self, name: str, default: Any) -> Any:
+        """A keyword's value: text for a name or string, number, or list; `default` when it is missing."""
+        self.taken.add(name)
+        return self.value(self.keywords[name].value) if name in self.keywords else default
+
+    def keyword_integer(self, name: str, default: int | None) -> int:
+        """A keyword that is an integer from 0; it must be given where there is no default."""
+        self.taken.add(name)
+        if name not in self.keywords:
+            if default is None:
+                raise self.misuse()
+            return default
+        value = self._as_integer(self.keywords[name].value)
+        if value < 0:
+            raise ExpressionError(f"{name} must not be negative", self.keywords[name].place)
+        return value
+
+    def value(self, operand: Operand) -> Any:
+        if isinstance(operand, Text):
+            return operand.value
+        if isinstance(operand, Items):
+            return [self.value(item) for item in operand.items]
+        if isinstance(operand, Expression):
+            name = operand.bare_name
+            if name is not None and name not in self.assembler.constants:
+                return name
+            return self.assembler.constant(operand)
+        raise self.misuse(operand.place)
+
+    def done(self) -> None:
+        """Refuse what nobody asked for."""
+        if self.positional:
+            raise self.misuse(self.positional[0].place)
+        for name, operand in self.keywords.items():
+            if name not in self.taken:
+                raise unknown(f"option '{name}'", name, self.taken, operand.place)
+
+    def _as_word(self, operand: Operand) -> str:
+        if isinstance(operand, Text):
+            return operand.value
+        if isinstance(operand, Expression) and operand.bare_name:
+            return operand.bare_name
+        raise self.misuse(operand.place)
+
+    def _as_integer(self, operand: Operand) -> int:
+        if not isinstance(operand, Expression):
+            raise self.misuse(operand.place)
+        value = self.assembler.constant(operand)
+        if isinstance(value, float):
+            raise ExpressionError(f"must be an integer, not {value}", operand.place)
+        return value
+
+
+def _file(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, '.file "NAME"')
+    assembler.recorded_name, _ = arguments.word()
+    arguments.done()
+
+
+def _machine(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, '.machine "NAME", "SECTION.KEY=VALUE", …')
+    name, place = arguments.word()
+    settings = [arguments.word()[0] for _ in list(arguments.positional)]
+    arguments.done()
+    try:
+        machine = load_machine(name, settings)
+    except CimError as problem:
+        first = problem.diagnostics[0]
+        raise ExpressionError(f"{first.where}: {first.message}".removeprefix(": "), place) from None
+    known = assembler.attributes.machine
+    if known is not None and known != machine:
+        raise ExpressionError("the machine is already another one", statement.tree.op_place)
+    assembler.attributes.machine = machine
+
+
+def _extension(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, ".extension NAME")
+    name, place = arguments.word()
+    arguments.done()
+    raise ExpressionError(f"unknown extension '{name}'; this toolchain has none", place)
+
+
+def _mode(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, ".mode f32|i8|i8n, ifm=TYPE, ofm=TYPE")
+    mode, place = arguments.word()
+    default = "f32" if mode == "f32" else "i8"
+    ifm = str(arguments.keyword("ifm", default))
+    ofm = str(arguments.keyword("ofm", default))
+    arguments.done()
+    try:
+        NumericMode(mode, ifm, ofm)
+    except ValueError as problem:
+        raise ExpressionError(str(problem), place) from None
+    made = ModeAttributes(mode, ifm, ofm)
+    if assembler.attributes.mode not in (None, made):
+        raise ExpressionError("the mode is already another one", place)
+    assembler.attributes.mode = made
+
+
+def _core(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, ".core NAME, NUMBER, hg=HG, vg=VG")
+    name, place = arguments.word()
+    number = arguments.integer()
+    hg, vg = arguments.keyword_integer("hg", 0), arguments.keyword_integer("vg", 0)
+    arguments.done()
+    limit = 0xFFFF
+    if not 0 <= number <= limit:
+        raise ExpressionError(f"the core's number is {number}, must be 0 to {limit}", place)
+    for other in assembler.attributes.cores:
+        if other.number == number:
+            raise ExpressionError(f"core number {number} is already '{other.name}'", place)
+    assembler.core = CoreAttributes(name, number, hg, vg)
+    section = assembler.open_section("text", name, 64)
+    assembler.define_symbol(statement.where, name, place, "core", section, 0, 0, True)
+    assembler.attributes.cores.append(assembler.core)
+
+
+def _current_core(assembler: Assembler, statement: Statement) -> CoreAttributes:
+    if assembler.core is None:
+        raise ExpressionError(f"{statement.tree.op} must come after .core", statement.tree.op_place)
+    return assembler.core
+
+
+def _text(assembler: Assembler, statement: Statement) -> None:
+    _Arguments(assembler, statement, ".text").done()
+    assembler.open_section("text", _current_core(assembler, statement).name, 64)
+
+
+def _crossbar(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, ".crossbar rows=ROWS, columns=COLUMNS")
+    core = _current_core(assembler, statement)
+    rows = arguments.keyword_integer("rows", None)
+    columns = arguments.keyword_integer("columns", None)
+    arguments.done()
+    if not (rows and columns):
+        raise ExpressionError("rows and columns must be at least 1", statement.tree.op_place)
+    if core.rows:
+        raise ExpressionError(f"'{core.name}' already has a crossbar", statement.tree.op_place)
+    core.rows, core.columns = rows, columns
+    assembler.open_section("crossbar", core.name, 8)
+
+
+def _param(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, ".param NAME, VALUE, …")
+    core = _current_core(assembler, statement)
+    name, place = arguments.word()
+    if name not in PARAMETERS:
+        raise unknown(f"parameter '{name}'", name, PARAMETERS, place)
+    values = core.parameters.setdefault(name, [])
+    type_name, _ = PARAMETERS[name]
+    while arguments.positional:
+        values.append(_parameter_value(arguments, type_name, arguments.next(), name))
+    arguments.done()
+    if not values:
+        raise arguments.misuse()
+
+
+def _parameter_value(arguments: _Arguments, type_name: str, operand: Operand, name: str) -> float:
+    if not isinstance(operand, Expression):
+        raise arguments.misuse(operand.place)
+    value = arguments.assembler.constant(operand)
+    if type_name == "f32":
+        return float(DTYPES["f32"].type(value))
+    if isinstance(value, float) or not -(2**31) <= value < 2**31:
+        raise ExpressionError(
+            f"{name} is {value}, must be an integer from {-(2**31)} to {2**31 - 1}", operand.place
+        )
+    return value
+
+
+def _region(assembler: Assembler, statement: Statement) -> None:
+    usage = ".region NAME, TYPE, [SHAPE], role=, layout=, scale=, zero_point=, align="
+    arguments = _Arguments(assembler, statement, usage)
+    name, place = arguments.word()
+    type_name, type_place = arguments.word()
+    shape_operand = arguments.next()
+    shape = arguments.value(shape_operand)
+    if type_name not in DTYPES:
+        raise unknown(
+            f"type '{type_name}'; there are {', '.join(DTYPES)}", type_name, DTYPES, type_place
+        )
+    if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
+        raise ExpressionError("the shape must be like [8, 8, 3]", shape_operand.place)
+    scale = arguments.keyword("scale", None)
+    region = RegionAttributes(
+        name=name,
+        type=type_name,  # type: ignore[arg-type]  # one of DTYPES, checked above
+        shape=shape,
+        role=str(arguments.keyword("role", "data")),
+        layout=str(arguments.keyword("layout", "")),
+        scale=None if scale is None else float(scale),
+        zero_point=int(arguments.keyword("zero_point", 0)),
+        align=arguments.keyword_integer("align", 64),
+    )
+    arguments.done()
+    if region.align & (region.align - 1) or not region.align:
+        raise ExpressionError("align must be a power of two", statement.tree.op_place)
+    size = DTYPES[type_name].itemsize
+    for length in shape:
+        size *= length
+    section = assembler.open_section("region", name, region.align)
+    assembler.define_symbol(statement.where, name, place, "region", section, 0, size, True)
+    assembler.attributes.regions.append(region)
+
+
+def _layer(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, ".layer KEY=VALUE, …")
+    for name in list(arguments.keywords):
+        assembler.attributes.layer[name] = arguments.keyword(name, None)
+    arguments.done()
+
+
+def _globl(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, ".globl NAME")
+    name, place = arguments.word()
+    arguments.done()
+    symbol = assembler.symbols.get(name)
+    if symbol is None or symbol.section is None:
+        raise ExpressionError(f"'{name}' must be defined before .globl", place)
+    assembler.symbols[name] = replace(symbol, is_global=True)
+
+
+def _constant(assembler: Assembler, statement: Statement) -> None:
+    op = statement.tree.op
+    match statement.tree.operands:
+        case (Expression() as name, Expression() as value) if name.bare_name:
+            known = assembler.constant_places.get(name.bare_name)
+            if op == ".equ" and known is not None:
+                raise ExpressionError(
+                    f"'{name.bare_name}' is already set on line {known[0].line}; .set may change it",
+                    name.place,
+                )
+            assembler.define_constant(statement.where, name.bare_name, name.place, value)
+        case _:
+            raise ExpressionError(f"must be: {op} NAME, EXPRESSION", statement.tree.op_place)
+
+
+HANDLERS: dict[str, Callable[[Assembler, Statement], None]] = {
+    ".file": _file,
+    ".machine": _machine,
+    ".extension": _extension,
+    ".mode": _mode,
+    ".core": _core,
+    ".text": _text,
+    ".crossbar": _crossbar,
+    ".param": _param,
+    ".region": _region,
+    ".layer": _layer,
+    ".globl": _globl,
+    ".equ": _constant,
+    ".set": _constant,
+}

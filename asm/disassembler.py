@@ -1,0 +1,196 @@
+"""Objects and images as assembly text that assembles to the same sections, relocations and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from cim.asm.directives_text import (
+    machine_directive,
+    parameter_lines,
+    region_directive,
+    value_text,
+)
+from cim.asm.image import Image
+from cim.asm.objects import (
+    Attributes,
+    CoreAttributes,
+    ModeAttributes,
+    Object,
+    RegionAttributes,
+    RelocationType,
+    Section,
+)
+from cim.isa.encoding import decode
+from cim.isa.load import load_isa
+from cim.isa.printer import format_instruction
+
+VALUES_A_LINE = 16
+
+
+def disassemble(
+    obj: Object, source_lines: dict[tuple[str, int], str] | None = None
+) -> Iterator[str]:
+    """The lines of the assembly text. `source_lines` (by file and line) are interleaved as comments."""
+    attributes = obj.attributes
+    if attributes.machine is not None:
+        yield machine_directive(attributes.machine)
+    if attributes.mode is not None:
+        mode = attributes.mode
+        yield f".mode {mode.mode}, ifm={mode.ifm}, ofm={mode.ofm}"
+    for key, value in attributes.layer.items():
+        yield f".layer {key}={value_text(value)}"
+    cores = {core.name: core for core in attributes.cores}
+    regions = {region.name: region for region in attributes.regions}
+    for index, section in enumerate(obj.sections):
+        yield ""
+        if section.kind == "text":
+            yield from _core_lines(cores[section.owner])
+            yield from _program_lines(obj, index, source_lines)
+        elif section.kind == "crossbar":
+            core = cores[section.owner]
+            yield f".crossbar rows={core.rows}, columns={core.columns}"
+            mode_name = attributes.mode.mode if attributes.mode else "i8"
+            yield from _cell_lines(section, mode_name)
+        else:
+            r = regions[section.owner]
+            yield region_directive(
+                r.name, r.type, r.shape, r.role, r.layout, r.scale, r.zero_point, r.align
+            )
+            yield from _data_lines(obj, index)
+
+
+def _core_lines(core: CoreAttributes) -> Iterator[str]:
+    yield f".core {core.name}, {core.number}, hg={core.hg}, vg={core.vg}"
+    for name, values in core.parameters.items():
+        yield from parameter_lines(name, values)
+
+
+def _labels(obj: Object, section: int) -> dict[int, list[str]]:
+    labels: dict[int, list[str]] = {}
+    for symbol in obj.symbols:
+        if symbol.section == section and symbol.kind == "label":
+            lines = [f"{symbol.name}:"] + ([f".globl {symbol.name}"] if symbol.is_global else [])
+            labels.setdefault(symbol.value, []).extend(lines)
+    return labels
+
+
+def _symbol_text(obj: Object, row: Any) -> str:
+    name, addend = obj.symbols[int(row["symbol"])].name, int(row["addend"])
+    return f"{name} {'+' if addend > 0 else '-'} {abs(addend)}" if addend else name
+
+
+def _program_lines(
+    obj: Object, index: int, source_lines: dict[tuple[str, int], str] | None
+) -> Iterator[str]:
+    isa = load_isa()
+    section = obj.sections[index]
+    words = section.data.view("<u8")
+    decoded = decode(isa, words)
+    labels = _labels(obj, index)
+    mode = obj.attributes.mode.mode if obj.attributes.mode else "i8"
+    relocations = {int(row["offset"]): row for row in section.relocations}
+    shown = -1
+    for pc in range(len(words)):
+        yield from labels.get(8 * pc, ())
+        if source_lines is not None and int(section.lines[pc]) != shown:
+            shown = int(section.lines[pc])
+            location = obj.attributes.locations[shown]
+            text = source_lines.get((location.file, location.line), "")
+            yield f"# {location.file}:{location.line}: {text.strip()}"
+        symbols = {}
+        if 8 * pc in relocations:
+            row = relocations[8 * pc]
+            operand = {1: "address", 2: "core"}.get(int(row["type"]))
+            if operand is not None:
+                symbols[operand] = _symbol_text(obj, row)
+        text = format_instruction(isa, decoded, pc, mode, symbols)
+        if decoded.index[pc] < 0:
+            value = hex(int(words[pc]))
+            if 8 * pc in relocations:
+                value = _symbol_text(obj, relocations[8 * pc])
+            text = f".quad {value}"
+        yield f"  {text:<40} # {8 * pc:6x}: {int(words[pc]):016x}"
+    yield from labels.get(8 * len(words), ())
+
+
+def _cell_lines(section: Section, mode: str) -> Iterator[str]:
+    if mode == "f32" and section.size % 4 == 0:
+        for start in range(0, section.size, 4 * VALUES_A_LINE):
+            part = section.data[start : start + 4 * VALUES_A_LINE]
+            floats = part.view("<f4")
+            if np.isfinite(floats).all():
+                yield f"  .float {', '.join(str(v) for v in floats)}"
+            else:
+                yield f"  .word {', '.join(hex(v) for v in part.view('<u4'))}"
+    elif section.size % 2 == 0:
+        cells = section.data.view("<i2")
+        for start in range(0, len(cells), VALUES_A_LINE):
+            yield f"  .half {', '.join(str(v) for v in cells[start : start + VALUES_A_LINE])}"
+    else:
+        yield from _byte_lines(section.data)
+
+
+def _byte_lines(data: np.ndarray[Any, Any]) -> Iterator[str]:
+    for start in range(0, len(data), VALUES_A_LINE):
+        yield f"  .byte {', '.join(str(v) for v in data[start : start + VALUES_A_LINE])}"
+
+
+def _data_lines(obj: Object, index: int) -> Iterator[str]:
+    section = obj.sections[index]
+    labels = _labels(obj, index)
+    relocations = {int(row["offset"]): row for row in section.relocations}
+    stops = sorted({*labels, *relocations, section.size})
+    at = 0
+    for stop in stops:
+        yield from _byte_lines(section.data[at:stop])
+        at = max(at, stop)
+        yield from labels.get(stop, ())
+        if stop in relocations:
+            row = relocations[stop]
+            wide = int(row["type"]) == RelocationType.ABS64
+            yield f"  {'.quad' if wide else '.word'} {_symbol_text(obj, row)}"
+            at = stop + (8 if wide else 4)
+
+
+def image_as_object(image: Image) -> Object:
+    """An image seen as an object without symbols or relocations, to be shown by the same code."""
+    config = image.config
+    attributes = Attributes(
+        mode=ModeAttributes(config.mode, config.ifm, config.ofm),
+        machine=config.machine,
+        extensions=config.extensions,
+        locations=config.locations,
+    )
+    sections = []
+    for core in config.cores:
+        parameters = {k: v.tolist() for k, v in image.parameters(core).items()}
+        attributes.cores.append(
+            CoreAttributes(
+                core.name, core.number, core.hg, core.vg, core.rows, core.columns, parameters
+            )
+        )
+        sections.append(
+            Section("text", core.name, 64, core.program.size, image.words(core).view(np.uint8),
+                    lines=image.line_index(core))
+        )  # fmt: skip
+        weights = image.weights(core)
+        if weights is not None:
+            raw = np.frombuffer(weights.tobytes(), dtype=np.uint8)
+            sections.append(Section("crossbar", core.name, 8, len(raw), raw))
+    for region in config.regions:
+        attributes.regions.append(
+            RegionAttributes(
+                region.name, region.type, region.shape, region.role, region.layout, region.scale,
+                region.zero_point, 64,
+            )
+        )  # fmt: skip
+        content = b""
+        if region.content is not None:
+            start = region.content.offset
+            content = image.content[start : start + region.content.size]
+        raw = np.frombuffer(content, dtype=np.uint8)
+        sections.append(Section("region", region.name, 64, len(raw), raw))
+    return Object(str(image.path), sections, [], attributes)

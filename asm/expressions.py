@@ -1,0 +1,202 @@
+"""Evaluates expressions, over all iterations of the loops around them at once.
+
+A value is a number, or a symbol plus a number that the linker will know. Numbers are Python integers and
+floats, or int64 arrays with one element per iteration; an int64 that would overflow is an error.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.asm.syntax import Expression, Op, Place
+
+Ints = NDArray[np.int64]
+Number = int | float | Ints
+INT64 = 2**63
+
+
+class ExpressionError(Exception):
+    """Why an expression has no value, and the columns of the part to blame."""
+
+    def __init__(self, message: str, place: Place) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """`symbol + number`, or a plain number where `symbol` is None."""
+
+    number: Number
+    symbol: str | None = None
+
+
+Lookup = Callable[[str, Place], Value]
+
+
+def evaluate(expression: Expression, lookup: Lookup) -> Value:
+    """The value of an expression; `lookup` gives the value of a name. Raises `ExpressionError`."""
+    stack: list[Value] = []
+    for op in expression.code:
+        if op.kind == "num":
+            stack.append(Value(op.value))
+        elif op.kind == "name":
+            stack.append(lookup(op.value, op.place))
+        elif op.kind == "unary":
+            stack.append(_unary(op, stack.pop()))
+        elif op.kind == "binary":
+            right = stack.pop()
+            stack.append(_binary(op, stack.pop(), right))
+        else:
+            name, count = op.value
+            arguments = [stack.pop() for _ in range(count)][::-1]
+            stack.append(_call(op, name, arguments))
+    return stack.pop()
+
+
+def _plain(value: Value, op: Op) -> Number:
+    if value.symbol is not None:
+        raise ExpressionError(
+            f"'{value.symbol}' must be a constant here (a loop variable, .let or .equ); "
+            "an address, which the linker sets, can only be moved by + and -",
+            op.place,
+        )
+    return value.number
+
+
+def _integer(value: Value, op: Op) -> int | Ints:
+    number = _plain(value, op)
+    if isinstance(number, float):
+        raise ExpressionError(f"'{op.value}' needs integers, not {number}", op.place)
+    return number
+
+
+def _unary(op: Op, value: Value) -> Value:
+    if op.value == "+":
+        return value
+    if op.value == "-":
+        return Value(_checked(-_plain(value, op), op))
+    number = _integer(value, op)
+    return Value(~number if op.value == "~" else _truth(number == 0))
+
+
+def _binary(op: Op, left: Value, right: Value) -> Value:
+    sign = op.value
+    if sign in "+-" and (left.symbol or right.symbol):
+        if right.symbol and (sign == "-" or left.symbol):
+            raise ExpressionError(
+                f"cannot {'subtract' if sign == '-' else 'add'} the address '{right.symbol}' here",
+                op.place,
+            )
+        a, b = left.number, right.number
+        moved = _arithmetic(op, a, b)
+        return Value(moved, left.symbol or right.symbol)
+    if sign in "+-*":
+        return Value(_arithmetic(op, _plain(left, op), _plain(right, op)))
+    if sign == "/" and (isinstance(left.number, float) or isinstance(right.number, float)):
+        a, b = _plain(left, op), _plain(right, op)
+        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) or b == 0:
+            raise ExpressionError("this division has no value", op.place)
+        return Value(a / b)
+    x, y = _integer(left, op), _integer(right, op)
+    if sign in _COMPARE:
+        return Value(_truth(_COMPARE[sign](x, y)))
+    if sign in "/%":
+        if np.any(np.equal(y, 0)):
+            raise ExpressionError("division by zero", op.place)
+        return Value(_checked(_quotient(x, y) if sign == "/" else _remainder(x, y), op))
+    if sign in ("<<", ">>"):
+        if np.any(np.less(y, 0)) or np.any(np.greater(y, 63)):
+            raise ExpressionError("a shift must be by 0 to 63", op.place)
+        if sign == ">>":
+            return Value(x >> y)
+        return Value(_arithmetic(Op("binary", "*", op.place), x, _checked(_power(y), op)))
+    return Value(_BITS[sign](x, y))
+
+
+_COMPARE: Mapping[str, Callable[[int | Ints, int | Ints], bool | NDArray[np.bool_]]] = {
+    "==": lambda x, y: x == y,
+    "!=": lambda x, y: x != y,
+    "<": lambda x, y: x < y,
+    "<=": lambda x, y: x <= y,
+    ">": lambda x, y: x > y,
+    ">=": lambda x, y: x >= y,
+    "&&": np.logical_and,
+    "||": np.logical_or,
+}
+_BITS: Mapping[str, Callable[[int | Ints, int | Ints], int | Ints]] = {
+    "&": lambda x, y: x & y,
+    "|": lambda x, y: x | y,
+    "^": lambda x, y: x ^ y,
+}
+
+
+def _call(op: Op, name: str, arguments: list[Value]) -> Value:
+    functions = {"min": np.minimum, "max": np.maximum}
+    if name not in functions:
+        raise ExpressionError(f"unknown function '{name}'; there are min and max", op.place)
+    if len(arguments) != 2:
+        raise ExpressionError(f"{name} takes 2 values, not {len(arguments)}", op.place)
+    x, y = (_integer(argument, op) for argument in arguments)
+    result = functions[name](x, y)
+    return Value(result if isinstance(result, np.ndarray) else int(result))
+
+
+def _truth(condition: object) -> int | Ints:
+    if isinstance(condition, np.ndarray):
+        return condition.astype(np.int64)
+    return int(bool(condition))
+
+
+def _power(exponent: int | Ints) -> int | Ints:
+    # 2**63 does not fit an array's int64: left to Python's integers, which _checked then refuses.
+    if isinstance(exponent, np.ndarray):
+        if exponent.size and int(exponent.max()) > 62:
+            return 2 ** int(exponent.max())
+        shifted: Ints = np.left_shift(np.ones_like(exponent), exponent)
+        return shifted
+    return 1 << exponent
+
+
+def _quotient(x: int | Ints, y: int | Ints) -> int | Ints:
+    """The quotient, rounded towards zero."""
+    floor = x // y
+    return floor + _truth((floor < 0) & (floor * y != x))
+
+
+def _remainder(x: int | Ints, y: int | Ints) -> int | Ints:
+    """What is left over, with the sign of x."""
+    return x - _quotient(x, y) * y
+
+
+def _arrays(x: Number, y: Number) -> bool:
+    return isinstance(x, np.ndarray) or isinstance(y, np.ndarray)
+
+
+def _bound(x: Number) -> float:
+    if isinstance(x, np.ndarray):
+        return max(abs(int(x.max())), abs(int(x.min()))) if x.size else 0
+    return abs(x)
+
+
+def _arithmetic(op: Op, x: Number, y: Number) -> Number:
+    """+, - or *, refused where an int64 could overflow."""
+    if _arrays(x, y) and not isinstance(x, float) and not isinstance(y, float):
+        bound = _bound(x) * _bound(y) if op.value == "*" else _bound(x) + _bound(y)
+        if bound >= INT64:
+            raise ExpressionError("the result does not fit 64 bits", op.place)
+    operations = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+    result: Number = operations[op.value](x, y)
+    return _checked(result, op)
+
+
+def _checked(number: Number, op: Op) -> Number:
+    if isinstance(number, int) and not -INT64 <= number < INT64:
+        raise ExpressionError("the result does not fit 64 bits", op.place)
+    return number

@@ -1,0 +1,304 @@
+"""The linked image: `NAME.bin` with the bytes and `NAME.cfg` with all that the host must know about them."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.diagnostics import error
+from cim.files import read_bytes
+from cim.isa.load import load_isa
+from cim.isa.machine import Machine
+from cim.isa.numerics import DTYPES, NumericMode
+
+FORMAT_VERSION = 1
+EXTENSIONS: tuple[str, ...] = ()  # what this toolchain knows beside the base ISA
+BIN_HEADER = struct.Struct("<8sII")  # magic, format version, zero
+BIN_MAGIC = b"CIM BIN\0"
+
+ElementType = Literal["i8", "u8", "i32", "f32"]
+Natural = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Segment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`size` bytes at `offset` of the bin file."""
+
+    offset: Natural
+    size: Natural
+
+
+class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A named piece of shared memory. Without `content` it is a placeholder, zero at start."""
+
+    name: str
+    role: str
+    address: Natural
+    size_bytes: Natural
+    type: ElementType
+    shape: list[Natural]
+    layout: str
+    scale: float | None
+    zero_point: int
+    content: Segment | None
+
+
+class CoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the setup phase programs into one core. `rows` x `columns` are used; both 0: no crossbar.
+
+    `program` is also shared-memory content, at byte `address`. `parameters` hold one 4-byte element a
+    column. `lines` holds one uint32 an instruction, an index into `Config.locations`.
+    """
+
+    number: Annotated[int, msgspec.Meta(ge=0, le=65535)]
+    name: str
+    hg: Natural
+    vg: Natural
+    rows: Natural
+    columns: Natural
+    address: Natural
+    program: Segment
+    lines: Segment
+    weights: Segment | None
+    parameters: dict[str, Segment]
+
+
+class Location(msgspec.Struct, frozen=True, array_like=True):
+    """A source line."""
+
+    file: str
+    line: int
+
+
+class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The layer as an ONNX model of its own; `path` is relative to the cfg, `digest` its SHA-256."""
+
+    path: str
+    digest: str
+
+
+class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a layer computes, for checking and for the host's conversion of input and output.
+
+    `layout` is NCHW (input [1, C, H, W], output [1, K, OH, OW]) or ROWS (input [..., C], output [..., K]:
+    every row one output vector). `pads` are top, left, bottom, right. The IFM region holds the padded
+    image as [H][W][C], the OFM region [OH * OW][K].
+    """
+
+    name: str
+    operator: str
+    layout: Literal["NCHW", "ROWS"]
+    input_name: str
+    output_name: str
+    input_shape: list[Natural]
+    output_shape: list[Natural]
+    kernel: list[Natural]
+    strides: list[Natural]
+    dilations: list[Natural]
+    pads: list[Natural]
+    activation: Literal["none", "relu", "leaky_relu", "clip"] = "none"
+    alpha: float = 0.0
+    scheme: Literal["sequential", "linear", "cyclic", "ring"]
+    vertical_groups: Natural
+    horizontal_groups: Natural
+    reference: Reference
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The content of `NAME.cfg`."""
+
+    format: Literal["cim-cfg"] = "cim-cfg"
+    format_version: int = FORMAT_VERSION
+    isa: str
+    isa_version: str
+    extensions: list[str]
+    machine: Machine
+    mode: Literal["f32", "i8", "i8n"]
+    ifm: ElementType
+    ofm: ElementType
+    memory_bytes: Natural
+    bin_name: str
+    bin_size: Natural
+    bin_sha256: str
+    regions: list[Region]
+    cores: list[CoreConfig]
+    locations: list[Location]
+    layer: LayerDescription | None
+
+    @property
+    def numeric_mode(self) -> NumericMode:
+        """Mode and element types together."""
+        return NumericMode(self.mode, self.ifm, self.ofm)
+
+    def region(self, name: str) -> Region:
+        """The region of that name. Raises `CimError` that lists the names there are."""
+        for region in self.regions:
+            if region.name == name:
+                return region
+        names = ", ".join(region.name for region in self.regions) or "none"
+        raise error(f"the image has no region '{name}'", notes=[f"its regions are: {names}"])
+
+
+@dataclass(frozen=True)
+class Image:
+    """A configuration and the content of its bin file. `path` is the cfg's, for messages."""
+
+    config: Config
+    content: bytes
+    path: Path
+
+    def _array(self, segment: Segment, dtype: np.dtype[Any]) -> NDArray[Any]:
+        count = segment.size // dtype.itemsize
+        return np.frombuffer(self.content, dtype=dtype, count=count, offset=segment.offset)
+
+    def words(self, core: CoreConfig) -> NDArray[np.uint64]:
+        """The core's program."""
+        return self._array(core.program, np.dtype("<u8"))
+
+    def line_index(self, core: CoreConfig) -> NDArray[np.uint32]:
+        """For each instruction the index of its source line in `config.locations`."""
+        return self._array(core.lines, np.dtype("<u4"))
+
+    def location(self, core: CoreConfig, pc: int) -> Location:
+        """The source line of instruction `pc` of a core."""
+        return self.config.locations[int(self.line_index(core)[pc])]
+
+    def weights(self, core: CoreConfig) -> NDArray[Any] | None:
+        """The used cells, [rows][columns], int16 or float32."""
+        if core.weights is None:
+            return None
+        cells = self._array(core.weights, self.config.numeric_mode.cell)
+        return cells.reshape(core.rows, core.columns)
+
+    def parameters(self, core: CoreConfig) -> dict[str, NDArray[Any]]:
+        """The parameter vectors that are set, one element a column."""
+        floats = ("adc_mul", "mul_pos", "mul_neg")
+        return {
+            name: self._array(segment, DTYPES["f32" if name in floats else "i32"])
+            for name, segment in core.parameters.items()
+        }
+
+    def memory(self) -> NDArray[np.uint8]:
+        """Shared memory as the setup phase leaves it: programs and region contents, the rest zero."""
+        memory = np.zeros(self.config.memory_bytes, dtype=np.uint8)
+        for core in self.config.cores:
+            self._place(memory, core.address, core.program)
+        for region in self.config.regions:
+            if region.content is not None:
+                self._place(memory, region.address, region.content)
+        return memory
+
+    def _place(self, memory: NDArray[np.uint8], address: int, segment: Segment) -> None:
+        memory[address : address + segment.size] = self._array(segment, np.dtype("u1"))
+
+
+def encode_config(config: Config) -> bytes:
+    """The text of the cfg file."""
+    return msgspec.json.format(msgspec.json.encode(config), indent=1) + b"\n"
+
+
+def digest(content: bytes) -> str:
+    """The SHA-256 that the cfg records."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_image(path: str | Path) -> Image:
+    """Read `NAME.cfg` and its bin.
+
+    Raises `CimError` for a file that is no cfg, a newer version, an unknown extension, a bin that does not
+    fit the digest, and for segments outside the bin or the memory.
+    """
+    path = Path(path)
+    config = _decode_config(path)
+    bin_path = path.with_name(config.bin_name)
+    content = read_bytes(bin_path)
+    if len(content) != config.bin_size or digest(content) != config.bin_sha256:
+        raise error(
+            f"does not belong to {path.name}: SHA-256 is {digest(content)[:16]}… ({len(content)} bytes), "
+            f"the cfg names {config.bin_sha256[:16]}… ({config.bin_size} bytes)",
+            where=str(bin_path),
+            notes=["link again, or take both files from the same run"],
+        )
+    if content[:16] != BIN_HEADER.pack(BIN_MAGIC, FORMAT_VERSION, 0):
+        raise error(f"is not a bin image of format version {FORMAT_VERSION}", where=str(bin_path))
+    image = Image(config, content, path)
+    _check_segments(image)
+    return image
+
+
+def _decode_config(path: Path) -> Config:
+    try:
+        raw = msgspec.json.decode(read_bytes(path))
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise error(f"is not JSON: {problem}", where=str(path)) from None
+    if not isinstance(raw, dict) or raw.get("format") != "cim-cfg":
+        raise error('is not a cfg of cim-ld: it has no "format": "cim-cfg"', where=str(path))
+    isa = load_isa()
+    for what, found, known in (
+        ("cfg format version", raw.get("format_version"), FORMAT_VERSION),
+        ("ISA version", raw.get("isa_version"), isa.version),
+    ):
+        if found != known:
+            raise error(f"{what} is {found}, this toolchain reads {known}", where=str(path))
+    try:
+        config = msgspec.convert(raw, Config)
+        config.numeric_mode  # noqa: B018  (raises for types that do not go together)
+    except (msgspec.ValidationError, ValueError) as problem:
+        raise error(f"is not a valid cfg: {problem}", where=str(path)) from None
+    missing = set(config.extensions) - set(EXTENSIONS)
+    if missing:
+        raise error(
+            f"needs ISA extension '{min(missing)}', this toolchain has "
+            f"{', '.join(EXTENSIONS) or 'none'}",
+            where=str(path),
+        )
+    return config
+
+
+def _check_segments(image: Image) -> None:
+    """Whatever the cfg points at must lie inside the bin and the memory, and have the size it claims."""
+    config = image.config
+
+    def fail(what: str) -> None:
+        raise error(f"is not a valid cfg: {what}", where=str(image.path))
+
+    def inside(segment: Segment, what: str, size: int | None = None) -> None:
+        if segment.offset + segment.size > len(image.content):
+            fail(f"{what} lies outside the bin")
+        if size is not None and segment.size != size:
+            fail(f"{what} has {segment.size} bytes, must have {size}")
+
+    if config.memory_bytes > 2**32:
+        fail("memory_bytes is more than a 32-bit address reaches")
+    if len({core.number for core in config.cores}) != len(config.cores):
+        fail("two cores have the same number")
+    machine = config.machine.core
+    for core in config.cores:
+        who = f"core {core.number}"
+        if core.rows > machine.inputs or core.columns > machine.outputs:
+            fail(f"{who} uses {core.columns}x{core.rows} of a {machine.crossbar} crossbar")
+        if core.program.size % 8 or core.lines.size * 2 != core.program.size:
+            fail(f"{who} has a program of {core.program.size} and lines of {core.lines.size} bytes")
+        inside(core.program, f"the program of {who}")
+        inside(core.lines, f"the lines of {who}")
+        if core.address + core.program.size > config.memory_bytes:
+            fail(f"the program of {who} lies outside the memory")
+        index = image.line_index(core)
+        if index.size and int(index.max()) >= len(config.locations):
+            fail(f"a line of {who} is not among the locations")
+        if core.weights is not None:
+            cell = config.numeric_mode.cell.itemsize
+            inside(core.weights, f"the weights of {who}", core.rows * core.columns * cell)
+        for name, segment in core.parameters.items():
+            inside(segment, f"parameter {name} of {who}", 4 * core.columns)
+    for region in config.regions:
+        if region.address + region.size_bytes > config.memory_bytes:
+            fail(f"region {region.name} lies outside the memory")
+        if region.content is not None:
+            inside(region.content, f"region {region.name}", region.size_bytes)

@@ -1,0 +1,192 @@
+"""Turns an instruction statement, in all its lanes at once, into words and relocations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.asm.expansion import Lanes, Piece
+from cim.asm.expressions import ExpressionError, Value
+from cim.asm.objects import RelocationType
+from cim.asm.syntax import Expression, Items, Keyword, Line, Operand, Place, Slice, Text
+from cim.diagnostics import did_you_mean
+from cim.isa.encoding import OperandError, encode, immediate_bits
+from cim.isa.model import Instruction, Isa, SyntaxPart
+from cim.isa.printer import syntax_text
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an instruction needs to know about its surroundings. `columns` is None before `.crossbar`."""
+
+    isa: Isa
+    mode: str | None
+    columns: int | None
+    evaluate: Callable[[Expression, Lanes], Value]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A relocation of one statement: the same type and symbol in all lanes, an addend for each."""
+
+    type: RelocationType
+    symbol: str
+    addends: NDArray[np.int64]
+    place: Place
+
+
+# An operand as it was written: an expression, a buffer's code, or None where it was left out.
+_Bound = dict[str, tuple[Expression | int | None, Place]]
+
+
+def encode_piece(piece: Piece, context: Context) -> tuple[NDArray[np.uint64], list[Use]]:
+    """The words of an instruction statement. Raises `ExpressionError` at the operand to blame."""
+    tree = piece.statement.tree
+    instruction, bound = _match(tree, context.isa)
+    if context.mode is not None and context.mode not in instruction.modes:
+        raise ExpressionError(
+            f"{instruction.mnemonic} does not exist in mode {context.mode} "
+            f"(only in {', '.join(instruction.modes)})",
+            tree.op_place,
+        )
+    values: dict[str, Any] = {}
+    uses: list[Use] = []
+    for name, (written, place) in bound.items():
+        values[name] = _value(instruction, name, written, place, piece.lanes, context, uses)
+    try:
+        words = encode(instruction, values)
+    except OperandError as problem:
+        _, place = bound[problem.operand]
+        lane = piece.lanes.describe(problem.index)
+        raise ExpressionError(f"{problem}{f' (where {lane})' if lane else ''}", place) from None
+    return np.broadcast_to(words, (piece.lanes.count,)), uses
+
+
+def _match(tree: Line, isa: Isa) -> tuple[Instruction, _Bound]:
+    forms = isa.by_mnemonic.get(tree.op or "")
+    if forms is None:
+        hint = did_you_mean(tree.op or "", isa.by_mnemonic)
+        raise ExpressionError(f"unknown instruction '{tree.op}'{hint}", tree.op_place)
+    for form in forms:
+        bound = _bind(form, tree, isa)
+        if bound is not None:
+            return form, bound
+    _explain_buffer(forms, tree.operands, isa)
+    usage = " or ".join(f"'{syntax_text(form)}'" for form in forms)
+    raise ExpressionError(f"the operands must be as in {usage}", _whole(tree))
+
+
+def _explain_buffer(forms: list[Instruction], operands: tuple[Operand, ...], isa: Isa) -> None:
+    """Raise the better message where the only fault is a misspelled buffer."""
+    for form in forms:
+        for part, operand in zip(form.syntax, operands, strict=False):
+            name = None
+            if part.shape == "slice" and isinstance(operand, Slice):
+                name = operand.name
+            elif (
+                isinstance(operand, Expression) and form.operands[part.operands[0]].kind == "buffer"
+            ):
+                name = operand.bare_name
+            if name is not None and name.lower() not in isa.buffers:
+                raise ExpressionError(
+                    f"'{name}' is no buffer; there are {', '.join(isa.buffers)}", operand.place
+                )
+
+
+def _whole(tree: Line) -> Place:
+    if not tree.operands:
+        return tree.op_place
+    return Place(tree.operands[0].place.start, tree.operands[-1].place.end)
+
+
+def _bind(form: Instruction, tree: Line, isa: Isa) -> _Bound | None:
+    """The operands of a form as written, or None where the statement has another form."""
+    bound: _Bound = {}
+    rest = list(tree.operands)
+    for part in form.syntax:
+        if part.shape == "keyword":
+            name = part.operands[0]
+            given = rest.pop(0) if rest and _is_keyword(rest[0], name) else None
+            if given is None:
+                bound[name] = (None, tree.op_place)
+            elif isinstance(given, Keyword) and isinstance(given.value, Expression):
+                bound[name] = (given.value, given.value.place)
+            else:
+                return None
+        elif not rest or not _bind_part(form, part, rest.pop(0), isa, bound):
+            return None
+    return None if rest else bound
+
+
+def _is_keyword(operand: Operand, name: str) -> bool:
+    return isinstance(operand, Keyword) and operand.name.lower() == name
+
+
+def _bind_part(
+    form: Instruction, part: SyntaxPart, operand: Operand, isa: Isa, bound: _Bound
+) -> bool:
+    if part.shape == "slice":
+        if not isinstance(operand, Slice) or operand.name.lower() not in isa.buffers:
+            return False
+        buffer, lo, hi = part.operands
+        bound[buffer] = (isa.buffers[operand.name.lower()].code, operand.place)
+        bound[lo] = (operand.lo, operand.lo.place)
+        bound[hi] = (operand.hi, operand.hi.place)
+        return True
+    if isinstance(operand, (Slice, Text, Items, Keyword)):
+        return False
+    name = part.operands[0]
+    as_buffer = (operand.bare_name or "").lower()
+    if form.operands[name].kind == "buffer":
+        if as_buffer not in isa.buffers:
+            return False
+        bound[name] = (isa.buffers[as_buffer].code, operand.place)
+        return True
+    if as_buffer in isa.buffers:
+        return False
+    bound[name] = (operand, operand.place)
+    return True
+
+
+def _value(
+    instruction: Instruction, name: str, written: Expression | int | None, place: Place,
+    lanes: Lanes, context: Context, uses: list[Use],
+) -> Any:  # fmt: skip
+    """The operand's number, scalar or one a lane; a symbol becomes a `Use` and the number 0."""
+    operand = instruction.operands[name]
+    if isinstance(written, int):
+        return written
+    if written is None:
+        if context.columns is None:
+            raise ExpressionError(
+                f"{name}= must be given: the core has no .crossbar before this line", place
+            )
+        return context.columns
+    value = context.evaluate(written, lanes)
+    if value.symbol is not None:
+        kinds = {"address": RelocationType.ADDRESS, "core": RelocationType.CORE}
+        if operand.kind not in kinds:
+            raise ExpressionError(
+                f"'{value.symbol}' must be a constant here (a loop variable, .let or .equ)", place
+            )
+        addends = np.broadcast_to(np.asarray(value.number, dtype=np.int64), (lanes.count,))
+        uses.append(Use(kinds[operand.kind], value.symbol, addends, place))
+        return 0
+    if operand.kind == "bits":
+        if context.mode is None:
+            raise ExpressionError(".mode must come before an immediate", place)
+        try:
+            return immediate_bits(value.number, context.mode)
+        except ValueError as problem:
+            raise ExpressionError(str(problem), place) from None
+    if isinstance(value.number, float):
+        raise ExpressionError(f"{name} must be an integer, not {value.number}", place)
+    if isinstance(value.number, int) and not -(2**62) < value.number < 2**62:
+        raise ExpressionError(
+            f"{name} is {value.number}, must be {operand.minimum} to {operand.maximum}", place
+        )
+    return value.number

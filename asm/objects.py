@@ -1,0 +1,123 @@
+"""The object: sections, symbols, relocations, source lines and attributes of one assembly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.asm.image import ElementType, Location
+from cim.isa.machine import Machine
+
+RELOCATION = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
+
+
+class RelocationType(IntEnum):
+    """What the linker writes at a relocation; S is the symbol's address or core number, A the addend."""
+
+    ADDRESS = 1  # the address operand of the instruction: S + A
+    CORE = 2  # the core operand of the instruction: S + A
+    ABS32 = 3  # a 4-byte datum: S + A
+    ABS64 = 4  # an 8-byte datum: S + A
+
+
+class CoreAttributes(msgspec.Struct, forbid_unknown_fields=True):
+    """A core as its directives describe it. `parameters` holds one value for all columns, or one each."""
+
+    name: str
+    number: int
+    hg: int = 0
+    vg: int = 0
+    rows: int = 0
+    columns: int = 0
+    parameters: dict[str, list[float]] = {}
+
+
+class RegionAttributes(msgspec.Struct, forbid_unknown_fields=True):
+    """A region as its directive describes it."""
+
+    name: str
+    type: ElementType
+    shape: list[int]
+    role: str = "data"
+    layout: str = ""
+    scale: float | None = None
+    zero_point: int = 0
+    align: int = 64
+
+
+class ModeAttributes(msgspec.Struct, forbid_unknown_fields=True):
+    """`.mode`."""
+
+    mode: str
+    ifm: str
+    ofm: str
+
+
+class Attributes(msgspec.Struct, forbid_unknown_fields=True):
+    """What directives say that is not bytes."""
+
+    mode: ModeAttributes | None = None
+    machine: Machine | None = None
+    extensions: list[str] = []
+    cores: list[CoreAttributes] = []
+    regions: list[RegionAttributes] = []
+    layer: dict[str, Any] = {}
+    locations: list[Location] = []
+    definitions: dict[str, Location] = {}  # of global symbols
+
+
+def no_relocations() -> NDArray[Any]:
+    """An empty relocation table."""
+    return np.zeros(0, dtype=RELOCATION)
+
+
+@dataclass
+class Section:
+    """`kind` is text, crossbar or region; `owner` the core's or region's name.
+
+    `size` counts the content, of which a placeholder has none. `lines` holds for each instruction
+    of a text section an index into the locations.
+    """
+
+    kind: str
+    owner: str
+    align: int
+    size: int
+    data: NDArray[np.uint8]
+    relocations: NDArray[Any] = field(default_factory=no_relocations)
+    lines: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, dtype="<u4"))
+
+    @property
+    def name(self) -> str:
+        """The ELF section's name."""
+        return f".{self.kind}.{self.owner}"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """`section` is a position in `Object.sections`, None for an undefined symbol.
+
+    `kind` is core, region or label; an undefined symbol is a label.
+    """
+
+    name: str
+    kind: str
+    section: int | None
+    value: int
+    size: int
+    is_global: bool
+
+
+@dataclass
+class Object:
+    """The result of one assembly. `name` is the file, for messages."""
+
+    name: str
+    sections: list[Section]
+    symbols: list[Symbol]
+    attributes: Attributes

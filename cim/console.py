@@ -1,0 +1,63 @@
+"""The frame of every command line: exit codes, diagnostics on stderr, no traceback."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+
+from cim import __version__
+from cim.diagnostics import CimError, ExitCode
+
+ERROR_LIMIT = 20
+
+
+def parser(prog: str, description: str) -> argparse.ArgumentParser:
+    """An argument parser with the options that all tools have."""
+    made = argparse.ArgumentParser(
+        prog=prog, description=description, allow_abbrev=False, add_help=False
+    )
+    made.add_argument("--help", action="help", help="show this and exit")
+    made.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    return made
+
+
+def report(problem: CimError, limit: int = ERROR_LIMIT) -> None:
+    """Print a failure's diagnostics to stderr, at most `limit` of them."""
+    for diagnostic in problem.diagnostics[:limit]:
+        print(diagnostic.render(), file=sys.stderr)
+    rest = len(problem.diagnostics) - limit
+    if rest > 0:
+        print(f"note: {rest} more errors not shown", file=sys.stderr)
+
+
+def run(tool: str, main: Callable[[], int]) -> int:
+    """Run a tool's body and turn what it raises into a message and the documented exit code."""
+    # A terminal or pipe of another encoding must not turn a message into an exception.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = main()
+        sys.stdout.flush()
+        return status
+    except CimError as problem:
+        if os.environ.get("CIM_DEBUG") == "1":
+            raise
+        report(problem)
+        return int(problem.exit_code)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing to say, and nowhere to say it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.OK)
+    except KeyboardInterrupt:
+        print(f"{tool}: interrupted", file=sys.stderr)
+        return 130
+    except Exception as problem:  # the one place where anything unforeseen ends
+        if os.environ.get("CIM_DEBUG") == "1":
+            raise
+        kind = type(problem).__name__
+        print(f"{tool}: internal error: {kind}: {problem}", file=sys.stderr)
+        print("note: set CIM_DEBUG=1 for the traceback, and please report it", file=sys.stderr)
+        return int(ExitCode.INTERNAL)

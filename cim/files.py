@@ -1,0 +1,61 @@
+"""Files written whole or not at all, and read with an error that names them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from cim.diagnostics import error
+
+
+def write_all(files: Mapping[Path, bytes]) -> None:
+    """Write every file, or leave the folder as it was: temporary names first, renamed at the end.
+
+    Raises `CimError` when a folder cannot be made or written.
+    """
+    staged: list[tuple[str, Path]] = []
+    umask = os.umask(0)
+    os.umask(umask)
+    try:
+        for path, content in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            staged.append((name, path))
+            with os.fdopen(handle, "wb") as out:
+                out.write(content)
+            Path(name).chmod(0o666 & ~umask)
+            if path.is_dir():
+                raise IsADirectoryError(21, "Is a directory", str(path))
+        while staged:
+            name, path = staged[0]
+            Path(name).replace(path)
+            staged.pop(0)
+    except OSError as problem:
+        raise error(
+            f"cannot write: {problem.strerror}", where=str(problem.filename or "output")
+        ) from problem
+    finally:
+        for name, _ in staged:
+            Path(name).unlink(missing_ok=True)
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The content of a file. Raises `CimError` with the reason the system gives."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise error(f"cannot read: {problem.strerror}", where=str(path)) from problem
+
+
+def read_text(path: str | Path) -> str:
+    """UTF-8 text, a BOM taken off. Raises `CimError` on a byte that is not UTF-8."""
+    content = read_bytes(path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = content[: problem.start].count(b"\n") + 1
+        raise error(
+            f"line {line} is not UTF-8 text (byte 0x{content[problem.start]:02x})", where=str(path)
+        ) from problem

@@ -1,0 +1,1 @@
+"""The compiler: models in, human-readable assembly out."""

@@ -1,0 +1,184 @@
+"""Which core works on which output vectors in which order, and how it hands them on.
+
+A plan is kept as loops over runs of consecutive outputs, because that is how it is written down; `expand`
+gives the same as arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+SCHEMES = ("sequential", "linear", "cyclic", "ring")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Outputs start..stop-1 in ascending order.
+
+    `first`: the core is their first owner (no WAIT, adds the bias); `last`: their last owner (activation,
+    OFM, no CALL). `waits` counts the core's WAITs before the run, within its loop's first round.
+    """
+
+    start: int
+    stop: int
+    first: bool
+    last: bool
+    waits: int
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`count` rounds; each adds `output_step` to the outputs and `wait_step` to the WAIT values of the runs."""
+
+    count: int
+    output_step: int
+    wait_step: int
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True)
+class CorePlan:
+    """One core's work. `successor` is a VG of the same HG, None where nobody follows.
+
+    `each`: WAIT and CALL with every output; otherwise (sequential) once: `wait 1` first where there is a
+    predecessor, one CALL at the end where there is a successor.
+    """
+
+    vg: int
+    loops: tuple[Loop, ...]
+    successor: int | None
+    predecessor: int | None
+    each: bool
+
+    def expand(self) -> Steps:
+        """The plan as arrays, in the order of execution."""
+        outputs, firsts, lasts, waits = [], [], [], []
+        for loop in self.loops:
+            for round_ in range(loop.count):
+                for run in loop.runs:
+                    length = run.stop - run.start
+                    outputs.append(np.arange(run.start, run.stop) + round_ * loop.output_step)
+                    firsts.append(np.full(length, run.first))
+                    lasts.append(np.full(length, run.last))
+                    value = np.arange(1, length + 1) + run.waits + round_ * loop.wait_step
+                    waits.append(np.zeros_like(value) if run.first or not self.each else value)
+        if not outputs:
+            none = np.zeros(0, dtype=np.int64)
+            return Steps(none, none.astype(bool), none.astype(bool), none)
+        return Steps(*(np.concatenate(parts) for parts in (outputs, firsts, lasts, waits)))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Per output vector: its number, whether the core owns it first and last, the WAIT value (0: none)."""
+
+    output: NDArray[np.int64]
+    first: NDArray[np.bool_]
+    last: NDArray[np.bool_]
+    wait: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The plans of the P_V cores of one HG; all HGs work alike."""
+
+    scheme: str
+    outputs: int
+    plans: tuple[CorePlan, ...]
+
+    def calls(self, p_h: int) -> int:
+        """CALLs per inference with `p_h` horizontal groups."""
+        total = 0
+        for plan in self.plans:
+            if plan.successor is None:
+                continue
+            total += int((~plan.expand().last).sum()) if plan.each else 1
+        return p_h * total
+
+
+def make_schedule(scheme: str, outputs: int, p_v: int) -> Schedule:
+    """The schedule of a layer with `outputs` output vectors and P_V = `p_v` cores in a chain."""
+    planner: Callable[[int, int, int], Sequence[Loop]] = {
+        "sequential": _in_order,
+        "linear": _in_order,
+        "cyclic": _cyclic,
+        "ring": _ring,
+    }[scheme]
+    rotating = scheme in ("cyclic", "ring")
+    plans = []
+    for vg in range(p_v):
+        after = (vg - 1) % p_v if rotating else vg + 1
+        before = (vg + 1) % p_v if rotating else vg - 1
+        alone = p_v == 1
+        loops = _in_order(0, outputs, 1) if alone else planner(vg, outputs, p_v)
+        plans.append(
+            CorePlan(
+                vg,
+                tuple(_without_empty(loop) for loop in loops if loop.count),
+                None if alone or not 0 <= after < p_v else after,
+                None if alone or not 0 <= before < p_v else before,
+                scheme != "sequential",
+            )
+        )
+    return Schedule(scheme, outputs, tuple(plans))
+
+
+def _without_empty(loop: Loop) -> Loop:
+    runs = tuple(run for run in loop.runs if run.stop > run.start)
+    return Loop(loop.count, loop.output_step, loop.wait_step, runs)
+
+
+def _in_order(vg: int, outputs: int, p_v: int) -> Sequence[Loop]:
+    """Every core takes the outputs from 0 upwards; core 0 is first, core P_V - 1 last owner."""
+    return [Loop(1, 0, 0, (Run(0, outputs, vg == 0, vg == p_v - 1, 0),))]
+
+
+def _cyclic(vg: int, outputs: int, p_v: int) -> Sequence[Loop]:
+    """Groups of P_V outputs; in each, core v starts at output v and goes once round the group.
+
+    The last group may have fewer outputs than P_V; those that do not exist are left out.
+    """
+    groups, rest = divmod(outputs, p_v)
+    full = Loop(groups, p_v, p_v - 1, tuple(_group_runs(vg, p_v, p_v, 0, 0)))
+    partial = _group_runs(vg, rest, p_v, groups * p_v, groups * (p_v - 1))
+    return [full, Loop(1 if rest else 0, 0, 0, tuple(partial))]
+
+
+def _group_runs(vg: int, size: int, p_v: int, base: int, waits: int) -> list[Run]:
+    """Once round outputs base..base+size-1: v is first owner of its own, last owner of the one before."""
+    before = (vg - 1) % p_v
+    own_end = min(vg + 1, size)
+    pieces = [(min(vg, size), own_end), (own_end, size), (0, min(vg, size))]
+    runs = []
+    for number, (start, stop) in enumerate(pieces):
+        cuts = [start, *(c for c in (before, before + 1) if start < c < stop), stop]
+        for a, b in pairwise(cuts):
+            first, last = number == 0, a == before and b > a
+            runs.append(Run(base + a, base + b, first, last, waits))
+            waits += 0 if first else b - a
+    return runs
+
+
+def _ring(vg: int, outputs: int, p_v: int) -> Sequence[Loop]:
+    """Core v starts at output floor(v * O / P_V) and goes once round all.
+
+    The first owner of an output is the largest v that starts at or before it; from there it is handed on
+    in descending order, so that core v is last owner of what core v - 1 starts with.
+    """
+    starts = [v * outputs // p_v for v in range(p_v)] + [outputs]
+    own, end = starts[vg], starts[vg + 1]
+    before = (vg - 1) % p_v
+    last_from, last_to = starts[before], starts[before + 1]
+    runs = [Run(own, end, True, False, 0)]
+    waits = 0
+    for start, stop in ((end, outputs), (0, own)):
+        cuts = [start, *(c for c in (last_from, last_to) if start < c < stop), stop]
+        for a, b in pairwise(cuts):
+            runs.append(Run(a, b, False, last_from <= a < last_to, waits))
+            waits += b - a
+    return [Loop(1, 0, 0, tuple(runs))]

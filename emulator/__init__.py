@@ -1,0 +1,1 @@
+"""Runs images in time: the fast emulator, its statistics, and the host's part of a layer."""

@@ -1,0 +1,172 @@
+"""The command line of `cim-emu`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim import console
+from cim.asm.image import read_image
+from cim.diagnostics import CimError, Diagnostic, error
+from cim.files import read_bytes, write_all
+from cim.isa.machine import TIMING_KEYS, Machine, apply_settings
+
+DESCRIPTION = "Runs an image on the emulated chip: values, cycles and statistics."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `cim-emu` and return its exit code."""
+    args = make_parser().parse_args(argv)
+    return console.run("cim-emu", lambda: run(args))
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The options of `cim-emu`."""
+    parser = console.parser("cim-emu", DESCRIPTION)
+    parser.add_argument("file", metavar="FILE", help="a .cfg of cim-ld or cim-cc, or a network.json")
+    parser.add_argument("--input", metavar="X.npy", help="the layer's input, as the model has it")
+    parser.add_argument("--output", metavar="Y.npy", help="write the layer's output, as the model has it")
+    parser.add_argument("--stats", metavar="S.json", help="write cycles and counts")
+    parser.add_argument(
+        "--set", metavar="KEY=V", action="append", default=[], dest="settings",
+        help="change a timing key of the machine, as in bus.width_bytes=32",
+    )  # fmt: skip
+    parser.add_argument(
+        "--load", metavar="REGION=FILE.npy", action="append", default=[],
+        help="fill a region of shared memory before the run",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dump", metavar="REGION=FILE.npy", action="append", default=[],
+        help="write a region after the run (of a batch: after its last image)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-cycles", metavar="N", type=_natural, help="stop an inference that takes more bus cycles"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="compare the output with the NumPy reference"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print no summary")
+    return parser
+
+
+def _natural(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' must be a number of cycles from 1 upwards")
+    return number
+
+
+def run(args: argparse.Namespace) -> int:
+    """The body of the command. Raises `CimError` for everything that goes wrong."""
+    if _is_network(args.file):
+        network = importlib.import_module("cim.emulator.network")
+        return int(network.run_network_command(args))
+    return run_image_command(args)
+
+
+def _is_network(name: str) -> bool:
+    """Whether the file says that it is a network; what is no JSON is left to the reader of images."""
+    try:
+        content = json.loads(read_bytes(name))
+    except ValueError:
+        return False
+    return isinstance(content, dict) and content.get("format") == "cim-network"
+
+
+def run_image_command(args: argparse.Namespace) -> int:
+    """Run one image: read everything, run, then write everything."""
+    # Imported here so that `--help` needs no engine.
+    from cim.emulator import host, stats
+    from cim.emulator.prepare import prepare
+    from cim.emulator.run import execute
+
+    image = read_image(args.file)
+    machine = timing_machine(image.config.machine, args.settings)
+    if args.input or args.output or args.check:
+        host.layer_of(image)
+    if args.check and not args.input:
+        raise error("--check needs --input", where="cim-emu")
+    memory = image.memory()
+    for name, path in _pairs(args.load, "--load"):
+        host.write_region(image, memory, image.config.region(name), read_npy(path))
+    dumps = [(image.config.region(name), path) for name, path in _pairs(args.dump, "--dump")]
+    x = read_npy(args.input) if args.input else None
+    if x is not None:
+        host.batch_size(image, x)
+    prepared = prepare(image)
+    files: dict[Path, bytes] = {}
+    if x is not None:
+        done = host.run_layer(prepared, x, memory, machine, args.max_cycles)
+        results, output = done.results, done.output
+    else:
+        results = [execute(prepared, memory, machine, args.max_cycles)]
+        output = host.from_ofm(image, results[0].memory) if args.output else None
+    if args.check and x is not None and output is not None:
+        from cim.emulator.check import check
+
+        check(image, x, output)
+    if args.output and output is not None:
+        files[Path(args.output)] = npy_bytes(output)
+    for region, path in dumps:
+        files[Path(path)] = npy_bytes(host.read_region(image, results[-1].memory, region))
+    collected = stats.collect(results)
+    if args.stats:
+        files[Path(args.stats)] = stats.encode_stats(collected)
+    write_all(files)
+    if not args.quiet:
+        stats.print_summary(collected)
+    return 0
+
+
+def timing_machine(machine: Machine, settings: Sequence[str]) -> Machine:
+    """The machine with `--set` applied; only keys that shape no program may change."""
+    known = machine.settings()
+    wrong = []
+    for setting in settings:
+        key = setting.partition("=")[0]
+        if key in known and key not in TIMING_KEYS:
+            wrong.append(
+                Diagnostic(f"{key} shapes the program; give it to cim-cc", where=f"--set {setting}")
+            )
+    if wrong:
+        raise CimError(wrong)
+    return apply_settings(machine, settings)
+
+
+def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if not (name and equals and path):
+            raise error("must be REGION=FILE.npy", where=f"{option} {text}")
+        pairs.append((name, path))
+    return pairs
+
+
+def read_npy(path: str) -> NDArray[Any]:
+    """An array from a `.npy` file. Raises `CimError` for a file that is none; never unpickles."""
+    try:
+        loaded = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
+    except (ValueError, EOFError, OSError) as problem:
+        reason = "it holds Python objects" if "allow_pickle" in str(problem) else str(problem)
+        raise error(f"is not a .npy file that can be read: {reason}", where=path) from None
+    if not isinstance(loaded, np.ndarray):
+        raise error("is not a .npy file but an archive of several arrays", where=path)
+    return loaded
+
+
+def npy_bytes(values: NDArray[Any]) -> bytes:
+    """The content of a `.npy` file."""
+    out = io.BytesIO()
+    np.save(out, values, allow_pickle=False)
+    return out.getvalue()
+
+

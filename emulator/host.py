@@ -1,0 +1,155 @@
+"""The host CPU's part of a layer: from the model's input to the IFM region, and from the OFM region back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.asm.image import Image, LayerDescription, Region
+from cim.diagnostics import error
+from cim.emulator.prepare import Prepared
+from cim.emulator.run import Result, execute
+from cim.isa.machine import Machine
+from cim.isa.numerics import DTYPES
+
+
+@dataclass(frozen=True)
+class LayerRun:
+    """The output of a layer and the runs that made it, one an image of the batch."""
+
+    output: NDArray[Any]
+    results: list[Result]
+
+
+def layer_of(image: Image) -> LayerDescription:
+    """The description of the image's layer. Raises `CimError` for a hand-written image without one."""
+    if image.config.layer is None:
+        raise error(
+            "has no layer: there is no input or output that --input and --output could convert",
+            where=str(image.path),
+            notes=["use --load REGION=FILE.npy and --dump REGION=FILE.npy"],
+        )
+    return image.config.layer
+
+
+def batch_size(image: Image, x: NDArray[Any]) -> int:
+    """The number of images in `x`.
+
+    More than one only where the layer was compiled for a leading dimension of 1. Raises `CimError` that
+    names both shapes and types if `x` is no input of the layer.
+    """
+    layer = layer_of(image)
+    dtype = DTYPES[image.config.region("ifm").type]
+    shape = tuple(layer.input_shape)
+    batched = len(shape) > 1 and shape[0] == 1 and x.shape[1:] == shape[1:] and len(x) > 0
+    if x.dtype != dtype or (x.shape != shape and not batched):
+        raise error(
+            f"input must be {_shown(shape)} {dtype.name}, not {_shown(x.shape)} {x.dtype.name}",
+            where=str(image.path),
+        )
+    return len(x) if batched else 1
+
+
+def to_ifm(image: Image, x: NDArray[Any]) -> NDArray[Any]:
+    """What the host writes to region `ifm` for one input: [Hp][Wp][C], the padding at its zero point.
+
+    Raises `CimError` for an input of another shape or type.
+    """
+    layer = layer_of(image)
+    batch_size(image, x)
+    if list(x.shape) != layer.input_shape:
+        raise error(f"to_ifm takes one image, not {x.shape[0]}", where=str(image.path))
+    region = image.config.region("ifm")
+    if layer.layout == "ROWS":
+        rows = np.ascontiguousarray(x).reshape(-1, 1, x.shape[-1])
+    else:
+        top, left, bottom, right = layer.pads
+        rows = np.pad(
+            x[0].transpose(1, 2, 0),
+            ((top, bottom), (left, right), (0, 0)),
+            constant_values=region.zero_point,
+        )
+    if list(rows.shape) != region.shape:
+        raise error(
+            f"region ifm is {_shown(region.shape)}, the layer's padded input {_shown(rows.shape)}",
+            where=str(image.path),
+        )
+    return np.ascontiguousarray(rows)
+
+
+def from_ofm(image: Image, memory: NDArray[np.uint8]) -> NDArray[Any]:
+    """The layer's output in the model's own shape and type, from shared memory."""
+    layer = layer_of(image)
+    values = read_region(image, memory, image.config.region("ofm"))
+    shape = tuple(layer.output_shape)
+    if layer.layout == "ROWS":
+        return values.reshape(shape)
+    _, channels, height, width = shape
+    hwc = values.reshape(height, width, channels)
+    return np.ascontiguousarray(hwc.transpose(2, 0, 1)).reshape(shape)
+
+
+def read_region(image: Image, memory: NDArray[np.uint8], region: Region) -> NDArray[Any]:
+    """The elements of a region in its shape. Raises `CimError` if its shape is larger than itself."""
+    dtype = DTYPES[region.type]
+    size = int(np.prod(region.shape, dtype=np.int64)) * dtype.itemsize
+    if size > region.size_bytes:
+        raise error(
+            f"region {region.name} has {region.size_bytes} bytes, too few for {_shown(region.shape)} "
+            f"{dtype.name}",
+            where=str(image.path),
+        )
+    raw = memory[region.address : region.address + size].tobytes()
+    return np.frombuffer(raw, dtype=dtype).reshape(region.shape).astype(dtype.newbyteorder("="))
+
+
+def write_region(
+    image: Image, memory: NDArray[np.uint8], region: Region, values: NDArray[Any]
+) -> None:
+    """Put an array into a region of the same shape and type; `CimError` names both if they differ."""
+    dtype = DTYPES[region.type]
+    if values.dtype != dtype or list(values.shape) != region.shape:
+        raise error(
+            f"region {region.name} must be {_shown(region.shape)} {dtype.name}, not "
+            f"{_shown(values.shape)} {values.dtype.name}",
+            where=str(image.path),
+        )
+    raw = np.frombuffer(np.ascontiguousarray(values, dtype=dtype).tobytes(), dtype=np.uint8)
+    if raw.size > region.size_bytes:
+        raise error(f"region {region.name} has only {region.size_bytes} bytes", where=str(image.path))
+    memory[region.address : region.address + raw.size] = raw
+
+
+def run_layer(
+    prepared: Prepared,
+    x: NDArray[Any],
+    memory: NDArray[np.uint8] | None = None,
+    machine: Machine | None = None,
+    max_cycles: int | None = None,
+) -> LayerRun:
+    """Run the layer on `x`, image by image; each starts from `memory` (or the image's own).
+
+    SEQ_NR and buffers are cleared for each. `max_cycles` holds for one image. Raises what `execute` does,
+    and `CimError` for an input that does not fit.
+    """
+    image = prepared.image
+    count = batch_size(image, x)
+    start = image.memory() if memory is None else memory
+    region = image.config.region("ifm")
+    outputs = []
+    results = []
+    for one in x.reshape(count, *layer_of(image).input_shape):
+        own = start.copy()
+        write_region(image, own, region, to_ifm(image, one))
+        result = execute(prepared, own, machine, max_cycles)
+        outputs.append(from_ofm(image, result.memory))
+        results.append(result)
+    output = outputs[0] if count == 1 else np.concatenate(outputs, axis=0)
+    return LayerRun(output, results)
+
+
+def _shown(shape: Any) -> str:
+    return "x".join(str(side) for side in shape) or "a scalar"

@@ -1,0 +1,149 @@
+"""Codes and record layouts that the compiled engine and the Python around it share.
+
+Nothing here imports numba, so that preparing an image and `--help` stay cheap. The names of the
+instruction forms are the only knowledge of the ISA; opcodes and fields stay in `cim.isa.encoding`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# --- what an instruction does -----------------------------------------------------------------------
+ILLEGAL, LOAD, STORE, MVM, CALL, WAIT, MOV, CLR, ADD, SUB, MUL, MAX, MIN, LRELU, REQUANT = range(15)
+
+# Which code an instruction form of `spec/isa.toml` has, and what its second GPEU operand is:
+# buffer `b`, the immediate, or the constant zero.
+FROM_BUFFER, FROM_IMMEDIATE, FROM_ZERO = range(3)
+FORMS: dict[str, tuple[int, int]] = {
+    "load": (LOAD, FROM_ZERO),
+    "store": (STORE, FROM_ZERO),
+    "mvm": (MVM, FROM_ZERO),
+    "call": (CALL, FROM_ZERO),
+    "wait": (WAIT, FROM_ZERO),
+    "gpeu.mov": (MOV, FROM_ZERO),
+    "gpeu.clr": (CLR, FROM_ZERO),
+    "gpeu.add": (ADD, FROM_BUFFER),
+    "gpeu.add.imm": (ADD, FROM_IMMEDIATE),
+    "gpeu.sub": (SUB, FROM_BUFFER),
+    "gpeu.mul": (MUL, FROM_BUFFER),
+    "gpeu.mul.imm": (MUL, FROM_IMMEDIATE),
+    "gpeu.max": (MAX, FROM_BUFFER),
+    "gpeu.max.imm": (MAX, FROM_IMMEDIATE),
+    "gpeu.min": (MIN, FROM_BUFFER),
+    "gpeu.min.imm": (MIN, FROM_IMMEDIATE),
+    "gpeu.relu": (MAX, FROM_ZERO),
+    "gpeu.lrelu": (LRELU, FROM_ZERO),
+    "gpeu.requant": (REQUANT, FROM_ZERO),
+}
+
+NO_CORE = 0xFFFFFFFF  # `arg` of a CALL whose target does not exist
+
+# --- exceptions, in the order of their codes ----------------------------------------------------------
+EXCEPTIONS = (
+    "",
+    "illegal_instruction",
+    "buffer_range",
+    "memory_range",
+    "no_crossbar",
+    "rows_not_loaded",
+    "no_such_core",
+)
+BAD_INSTRUCTION, BAD_BUFFER, BAD_MEMORY, BAD_CROSSBAR, BAD_ROWS, BAD_CORE = range(1, 7)
+
+# --- how a run ends -------------------------------------------------------------------------------------
+FINISHED, FAULTED, DEADLOCKED, LIMITED = range(4)
+
+# Times are bus cycles. An event's heap key holds its time above 21 bits of kind and number, which leaves
+# 42 bits. No run goes past half of that, so that the longest latency (2**40) can be added to any time.
+HORIZON = 2**41
+
+# --- indices of the scalars ------------------------------------------------------------------------------
+(
+    WIDTH, ISSUE, MVM_CYCLES, LANES, GPEU_LATENCY, READ_OUTSTANDING, WRITE_OUTSTANDING, READ_LATENCY,
+    WRITE_LATENCY, REGISTER_LATENCY, LIMIT, IS_FLOAT, IS_NARROW, IB, OB,
+) = range(15)  # fmt: skip
+SCALARS = 15
+
+# --- indices of the counters of a core; what can be counted from the program alone is not among them -----
+(
+    LOAD_CYCLES, STORE_CYCLES, CALL_CYCLES, WAIT_CYCLES, STALL_AR, STALL_R, STALL_AW, STALL_W, STALL_B,
+    READS_ISSUED, READS_DONE, WRITES_ISSUED, WRITES_DONE, CALLS_ISSUED, CALLS_DONE,
+) = range(15)  # fmt: skip
+COUNTERS = 15
+
+# --- channels ----------------------------------------------------------------------------------------------
+# Set 0 (the memory's, or everyone's) has AR, R, AW, B, W; with one set per target, core k has AW, B, W from
+# FIRST_OF_TARGETS + 3k on. B and W follow AW in both, so that one number tells where a write goes.
+AR, R, AW, B, W = range(5)
+FIRST_OF_TARGETS = 5
+CHANNELS_OF_TARGET = 3
+
+INSTRUCTION: np.dtype[Any] = np.dtype(
+    [
+        ("op", np.uint8),
+        ("buffer", np.uint8),  # of load and store; dst of GPEU
+        ("a", np.uint8),
+        ("b", np.uint8),
+        ("source", np.uint8),  # of the second GPEU operand
+        ("lo", np.uint16),
+        ("hi", np.uint16),  # length of GPEU
+        ("arg", np.uint32),  # address, immediate bits, WAIT value, or index of the called core
+    ],
+    align=True,
+)
+
+CORE: np.dtype[Any] = np.dtype(
+    [
+        ("pc", np.int64),  # position in the array of all instructions
+        ("end", np.int64),
+        ("time", np.int64),  # start of the instruction in progress; the finish of a core that is done
+        ("cells", np.int64),  # position of the crossbar content
+        ("rows", np.int64),
+        ("columns", np.int64),
+        ("rows_ready", np.int64),  # every used row of ib has been written
+        ("waiting", np.int64),
+        ("goal", np.int64),  # SEQ_NR waited for
+        ("seq_nr", np.int64),
+        ("fault", np.int64),
+        # The access in progress: bytes from `address` to before `stop`; `next` is the first one whose burst
+        # has not been granted AR or AW, `head` the first of the oldest burst that has not moved its data.
+        ("address", np.int64),
+        ("stop", np.int64),
+        ("next", np.int64),
+        ("head", np.int64),
+        ("flight", np.int64),  # bursts granted AR or AW and not yet R or B
+        ("oldest", np.int64),  # place of the oldest of them in the ring of ready times
+        ("responses", np.int64),  # write responses that are ready
+        ("asked", np.int64),  # cycle of the pending AR or AW request
+        ("stuck", np.int64),  # the next burst waits for the outstanding limit
+        ("drained", np.int64),  # cycle after the last beat of the burst last granted R
+        ("write_set", np.int64),  # AW channel of the write in progress
+    ]
+)
+
+CHANNEL: np.dtype[Any] = np.dtype(
+    [
+        ("free", np.int64),  # first cycle in which it is free
+        ("last", np.int64),  # place of the last granted member, -1 at start
+        ("pending", np.int64),  # how many members ask for it
+        ("woken", np.int64),  # an event at `free` is on its way
+        ("dirty", np.int64),  # takes part in this cycle's arbitration
+        ("busy", np.int64),  # cycles it was occupied
+        ("words", np.int64),  # 64-bit words of its bitmap of pending members ...
+        ("words_at", np.int64),  # ... and where they begin
+        ("members", np.int64),  # 0: every core, at the place of its index
+        ("members_at", np.int64),
+    ]
+)
+
+BUFFER: np.dtype[Any] = np.dtype(
+    [
+        ("length", np.int64),
+        ("bytes", np.int64),  # of an element in memory: 1 or 4
+        ("signed", np.int64),
+        ("low", np.int64),  # saturation; the whole int64 range where values wrap
+        ("high", np.int64),
+    ]
+)

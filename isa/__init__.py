@@ -1,0 +1,1 @@
+"""The instruction set, the machine description and the numbers: what every other stage stands on."""

@@ -1,0 +1,22 @@
+"""Shared test setup."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Compiling and JIT make first examples slow; a timed test would be a flaky one.
+settings.register_profile(
+    "cim", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("cim")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """With CIM_FORBID_SKIPS=1 a skipped test fails the run: there, everything is installed."""
+    if os.environ.get("CIM_FORBID_SKIPS") != "1" or hasattr(session.config, "workerinput"):
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and reporter.stats.get("skipped") and exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
