@@ -159,8 +159,7 @@ def _power(exponent: int | Ints) -> int | Ints:
     if isinstance(exponent, np.ndarray):
         if exponent.size and int(exponent.max()) > 62:
             return 2 ** int(exponent.max())
-        shifted: Ints = np.left_shift(np.ones_like(exponent), exponent)
-        return shifted
+        return np.asarray(np.left_shift(1, exponent), dtype=np.int64)
     return 1 << exponent
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from cim.asm import capacity
+from cim.asm.capacity import CorePart, RegionPart
 from cim.asm.image import (
     BIN_HEADER,
     BIN_MAGIC,
@@ -26,10 +26,8 @@ from cim.asm.image import (
     digest,
 )
 from cim.asm.objects import (
-    CoreAttributes,
     ModeAttributes,
     Object,
-    RegionAttributes,
     RelocationType,
     Section,
     Symbol,
@@ -43,31 +41,6 @@ from cim.isa.numerics import DTYPES, NumericMode
 
 PROGRAM_ALIGN = 64
 ADDRESS_SPACE = 2**32
-
-
-@dataclass
-class _Core:
-    """A core on its way into the image."""
-
-    attributes: CoreAttributes
-    obj: Object
-    text: Section
-    crossbar: Section | None
-    address: int = 0
-    words: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-
-
-@dataclass
-class _Region:
-    attributes: RegionAttributes
-    obj: Object
-    section: Section
-    address: int = 0
-    content: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.attributes.shape) * DTYPES[self.attributes.type].itemsize
 
 
 def link(objects: Iterable[Object], name: str) -> Image:
@@ -85,8 +58,8 @@ class _Linker:
         self.path = Path(f"{name}.cfg")
         self.isa = load_isa()
         self.found: list[Diagnostic] = []
-        self.cores: list[_Core] = []
-        self.regions: list[_Region] = []
+        self.cores: list[CorePart] = []
+        self.regions: list[RegionPart] = []
         self.globals: dict[str, tuple[Object, Symbol]] = {}
 
     def link(self) -> Image:
@@ -95,7 +68,9 @@ class _Linker:
         self._collect_parts()
         self._collect_globals()
         self.stop_on_errors()
-        self._check_capacities()
+        self.found += capacity.check(
+            self.machine, self.mode, self.cores, self.regions, self.path.stem
+        )
         memory_bytes = self._layout()
         self.stop_on_errors()
         for core in self.cores:
@@ -154,13 +129,13 @@ class _Linker:
                     self.fail(f"core '{core.name}' has no program section", obj.name)
                 else:
                     crossbar = sections.get(("crossbar", core.name))
-                    self.cores.append(_Core(core, obj, text, crossbar))
+                    self.cores.append(CorePart(core, obj, text, crossbar))
             for region in obj.attributes.regions:
                 section = sections.get(("region", region.name))
                 if section is None:
                     self.fail(f"region '{region.name}' has no section", obj.name)
                 else:
-                    self.regions.append(_Region(region, obj, section))
+                    self.regions.append(RegionPart(region, obj, section))
         self.cores.sort(key=lambda core: core.attributes.number)
         self.regions.sort(key=lambda region: region.attributes.name)
         self.core_numbers = {c.attributes.name: c.attributes.number for c in self.cores}
@@ -189,84 +164,6 @@ class _Linker:
                     )
                 else:
                     self.globals[symbol.name] = (obj, symbol)
-
-    # --- capacities --------------------------------------------------------------------------------------
-
-    def _check_capacities(self) -> None:
-        machine = self.machine.core
-        if isinstance(machine.count, int) and len(self.cores) > 0:
-            highest = self.cores[-1].attributes.number
-            if highest >= machine.count:
-                self.fail(
-                    f"core {highest} does not exist: the machine '{self.machine.name}' has "
-                    f"{machine.count} cores, {highest + 1} are needed (core.count)",
-                    self.path.stem,
-                )
-        for core in self.cores:
-            self._check_core(core)
-        for region in self.regions:
-            if region.section.size > region.size:
-                self.fail(
-                    f"region '{region.attributes.name}' has {region.section.size} bytes of content, "
-                    f"its shape and type are {region.size}: {region.section.size - region.size} too many",
-                    region.obj.name,
-                )
-
-    def _check_core(self, core: _Core) -> None:
-        machine, a = self.machine.core, core.attributes
-        who = f"core '{a.name}' (number {a.number})"
-        for what, used, limit, axis in (
-            ("rows", a.rows, machine.inputs, "inputs"),
-            ("columns", a.columns, machine.outputs, "outputs"),
-        ):
-            if used > limit:
-                self.fail(
-                    f"{who} uses {used} {what}, a {machine.crossbar} crossbar has {limit} {axis}: "
-                    f"{used - limit} too many (core.crossbar)",
-                    core.obj.name,
-                )
-        memory = machine.instruction_memory_bytes
-        if isinstance(memory, int) and core.text.size > memory:
-            self.fail(
-                f"the program of {who} has {core.text.size} bytes, the instruction memory {memory}: "
-                f"{core.text.size - memory} too many (core.instruction_memory_bytes)",
-                core.obj.name,
-            )
-        wanted = a.rows * a.columns * self.mode.cell.itemsize
-        size = core.crossbar.size if core.crossbar is not None else 0
-        if size != wanted:
-            self.fail(
-                f"the crossbar of {who} has {size} bytes of content, {a.rows} rows of {a.columns} "
-                f"columns in mode {self.mode.mode} are {wanted}",
-                core.obj.name,
-            )
-        elif core.crossbar is not None and self.mode.mode != "f32":
-            self._check_cells(core, who)
-        for name, values in a.parameters.items():
-            if name not in PARAMETERS:
-                self.fail(f"{who} has an unknown parameter '{name}'", core.obj.name)
-            if len(values) not in (1, a.columns):
-                self.fail(
-                    f"parameter '{name}' of {who} has {len(values)} values, must have 1 or "
-                    f"{a.columns} (one a column)",
-                    core.obj.name,
-                )
-
-    def _check_cells(self, core: _Core, who: str) -> None:
-        assert core.crossbar is not None
-        cells = core.crossbar.data.view("<i2").reshape(
-            core.attributes.rows, core.attributes.columns
-        )
-        bits = self.machine.core.weight_bits
-        low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-        bad = np.argwhere((cells < low) | (cells > high))
-        if len(bad):
-            row, column = bad[0]
-            self.fail(
-                f"cell [row {row}][column {column}] of {who} is {cells[row, column]}, {bits}-bit cells "
-                f"hold {low} to {high} (core.weight_bits)",
-                core.obj.name,
-            )
 
     # --- layout and relocation ---------------------------------------------------------------------------
 
@@ -418,7 +315,7 @@ class _Linker:
         )
         return Image(config, bytes(content), self.path)
 
-    def _core_config(self, core: _Core, add: Any, locations: dict[Location, int]) -> CoreConfig:
+    def _core_config(self, core: CorePart, add: Any, locations: dict[Location, int]) -> CoreConfig:
         own = core.obj.attributes.locations
         used = np.unique(core.text.lines)
         renumber = np.zeros(int(used.max()) + 1 if used.size else 1, dtype="<u4")
@@ -444,7 +341,7 @@ class _Linker:
             parameters=parameters,
         )
 
-    def _region_config(self, region: _Region, add: Any) -> Region:
+    def _region_config(self, region: RegionPart, add: Any) -> Region:
         content = None
         if region.section.size:
             content = add(region.content.tobytes() + bytes(region.size - region.section.size))
