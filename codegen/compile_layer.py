@@ -1,0 +1,117 @@
+"""One layer from description to image: mapping, schedule, text, objects, link."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from cim.asm.assembler import assemble
+from cim.asm.image import Image
+from cim.asm.linker import link
+from cim.asm.objects import Object
+from cim.asm.synchronization import check_synchronization
+from cim.codegen.emit import Program, emit
+from cim.codegen.layer import Layer
+from cim.codegen.mapping import Mapping, map_layer
+from cim.codegen.reference_model import reference_model
+from cim.codegen.schedule import Schedule, make_schedule
+from cim.diagnostics import CimError, Source, error
+from cim.isa.machine import Machine
+from cim.isa.numerics import NumericMode
+
+MAX_CORES = 65536  # core numbers have 16 bits
+
+
+@dataclass(frozen=True)
+class CompiledLayer:
+    """A layer, how it is mapped and scheduled, and its program as text."""
+
+    layer: Layer
+    mode: NumericMode
+    mapping: Mapping
+    schedule: Schedule
+    program: Program
+
+    def objects(self) -> dict[str, Object]:
+        """The objects by file name, assembled from the texts."""
+        included = {self.program.weights[0]: self.program.weights[1]}
+
+        def read_file(path: Path) -> bytes:
+            if path.name not in included:
+                raise FileNotFoundError(2, "No such file or directory", str(path))
+            return included[path.name]
+
+        made = {}
+        for name, text in self.program.texts.items():
+            obj_name = f"{name.removesuffix('.s')}.o"
+            made[obj_name] = assemble([Source(name, text)], obj_name, read_file)
+        return made
+
+    def image(self) -> Image:
+        """The linked image. Raises `CimError` where a capacity is exceeded."""
+        image = link(self.objects().values(), self.program.name)
+        if found := check_synchronization(image):
+            raise CimError(found)
+        return image
+
+
+def layer_mode(layer: Layer, machine: Machine) -> NumericMode:
+    """The numeric mode of a layer on a machine. Raises `CimError` where they do not go together."""
+    narrow = machine.core.partial_sum == "narrow"
+    ifm, ofm = layer.type_names
+    if layer.quantization is None:
+        if narrow:
+            raise error(
+                f"layer '{layer.name}' is float32, and the machine '{machine.name}' has narrow partial "
+                "sums (8 bits)",
+                notes=[
+                    "quantize the model first (onnxruntime.quantization.quantize_static), "
+                    "or set core.partial_sum=wide"
+                ],
+            )
+        return NumericMode("f32", ifm, ofm)
+    if narrow and layer.quantization.y_scale is None:
+        raise error(
+            f"layer '{layer.name}' has int32 outputs, and the machine '{machine.name}' has narrow partial "
+            "sums (8 bits)",
+            notes=["give the layer an 8-bit output (QLinearConv), or set core.partial_sum=wide"],
+        )
+    return NumericMode("i8n" if narrow else "i8", ifm, ofm)
+
+
+def compile_layer(layer: Layer, machine: Machine, scheme: str, name: str) -> CompiledLayer:
+    """Map, schedule and write a layer; `name` is the stem of its files.
+
+    Raises `CimError` for a layer that needs more cores than there are, or another numeric mode.
+    """
+    mode = layer_mode(layer, machine)
+    mapping = map_layer(layer, machine.core.outputs, machine.core.inputs)
+    _check_cores(layer, mapping, machine)
+    schedule = make_schedule(scheme, layer.outputs, mapping.p_v)
+    reference = reference_model(layer).SerializeToString(deterministic=True)
+    program = emit(name, layer, mode, mapping, schedule, machine, reference)
+    return CompiledLayer(layer, mode, mapping, schedule, program)
+
+
+def _check_cores(layer: Layer, mapping: Mapping, machine: Machine) -> None:
+    count = machine.core.count
+    available = count if isinstance(count, int) else MAX_CORES
+    if mapping.cores > available:
+        rows, columns = layer.matrix.shape
+        raise error(
+            f"layer '{layer.name}' needs {mapping.cores} cores ({mapping.p_v} for {rows} kernel rows x "
+            f"{mapping.p_h} for {columns} channels), the machine '{machine.name}' has {available}: "
+            f"{mapping.cores - available} too few",
+            notes=["larger crossbars (core.crossbar) or more cores (core.count) make it fit"],
+        )
+
+
+def file_stem(name: str, taken: set[str]) -> str:
+    """A layer's name as a file name, made unique; `taken` is extended."""
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_") or "layer"
+    stem, number = plain, 2
+    while stem.lower() in taken:
+        stem, number = f"{plain}_{number}", number + 1
+    taken.add(stem.lower())
+    return stem

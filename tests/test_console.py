@@ -1,0 +1,128 @@
+"""The frame of the command lines, and files that are written whole or not at all."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cim.console import run
+from cim.diagnostics import CimError, Diagnostic, Note, Source, Span, did_you_mean, error
+from cim.files import read_text, write_all
+
+TOOLS = [
+    "cim.asm.cli_as",
+    "cim.asm.cli_ld",
+    "cim.asm.cli_objdump",
+    "cim.codegen.cli",
+    "cim.emulator.cli",
+]
+
+
+def call(module: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        capture_output=True, text=True, check=False, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+def test_a_diagnostic_draws_its_line() -> None:
+    span = Span(Source("f.s", "one\n\tmvm x\n"), 2, 6, 7)
+    text = Diagnostic("no", span, notes=(Note("why"), Note("there", span))).render()
+    assert text == "f.s:2:6: error: no\n  \tmvm x\n  \t    ^\nnote: why\nf.s:2:6: note: there\n" + (
+        "  \tmvm x\n  \t    ^"
+    )
+
+
+def test_exit_codes_and_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> int:
+        raise error("wrong", where="x.s", notes=["do this"])
+
+    def breaks() -> int:
+        raise ValueError("odd")
+
+    assert run("tool", lambda: 0) == 0
+    assert run("tool", fails) == 1
+    assert capsys.readouterr().err == "x.s: error: wrong\nnote: do this\n"
+    assert run("tool", breaks) == 70
+    assert "tool: internal error: ValueError: odd" in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CIM_DEBUG", "1")
+    with pytest.raises(CimError):
+        run("tool", lambda: (_ for _ in ()).throw(error("x")))
+
+
+def test_many_errors_are_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> int:
+        raise CimError([Diagnostic(f"e{i}") for i in range(25)])
+
+    run("tool", fails)
+    assert "note: 5 more errors not shown" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_help_version_and_usage(tool: str) -> None:
+    assert call(tool, "--help").returncode == 0
+    assert call(tool, "--version").stdout.split()[1] == "0.1.0"
+    bad = call(tool, "--no-such-option")
+    assert bad.returncode == 2
+    assert "Traceback" not in bad.stderr
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_help_imports_nothing_heavy(tool: str) -> None:
+    code = (
+        f"import sys; sys.argv = ['t', '--help']; import {tool} as m\n"
+        "import atexit\n"
+        "heavy = {'numba', 'onnx', 'onnxruntime', 'tensorflow'}\n"
+        "atexit.register(lambda: print('HEAVY', sorted(heavy & set(sys.modules))))\n"
+        "m.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "HEAVY []" in done.stdout
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_common_slips_end_in_a_message(tool: str, tmp_path: Path) -> None:
+    output = ["-o", str(tmp_path / "out")] if tool != "cim.emulator.cli" else []
+    flags = ["-d"] if tool == "cim.asm.cli_objdump" else output
+    (tmp_path / "text").write_text("not what you think\n")
+    for name in ("missing", "folder/", "text"):
+        (tmp_path / "folder").mkdir(exist_ok=True)
+        done = call(tool, str(tmp_path / name), *flags)
+        assert done.returncode == 1, (name, done)
+        assert "error: " in done.stderr
+        assert "Traceback" not in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "text"]
+
+
+def test_write_all_leaves_nothing_behind_when_one_file_fails(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("before")
+    (tmp_path / "dir").mkdir()
+    with pytest.raises(CimError, match="Is a directory"):
+        write_all({tmp_path / "old": b"after", tmp_path / "new": b"x", tmp_path / "dir": b"y"})
+    assert (tmp_path / "old").read_text() == "before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["dir", "old"]
+
+
+def test_write_all_writes_with_the_usual_permissions(tmp_path: Path) -> None:
+    write_all({tmp_path / "a" / "b": b"x"})
+    (tmp_path / "plain").write_text("")
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("a/b", "plain")]
+    assert modes[0] == modes[1]
+
+
+def test_text_that_is_not_utf8_names_the_line(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"ok\n\xff\n")
+    with pytest.raises(CimError, match="line 2 is not UTF-8 text"):
+        read_text(tmp_path / "t")
+    (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfmvm")
+    assert read_text(tmp_path / "bom") == "mvm"
+
+
+def test_did_you_mean() -> None:
+    assert did_you_mean("lod", ["load", "store"]) == "; did you mean 'load'?"
+    assert did_you_mean("zzz", ["load", "store"]) == ""
