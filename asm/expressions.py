@@ -158,7 +158,7 @@ def _power(exponent: int | Ints) -> int | Ints:
     # 2**63 does not fit an array's int64: left to Python's integers, which _checked then refuses.
     if isinstance(exponent, np.ndarray):
         if exponent.size and int(exponent.max()) > 62:
-            return 2 ** int(exponent.max())
+            return 1 << int(exponent.max())
         return np.asarray(np.left_shift(1, exponent), dtype=np.int64)
     return 1 << exponent
 

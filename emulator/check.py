@@ -1,15 +1,94 @@
-"""`cim-emu --check`: compares an output with the NumPy reference of the layer."""
+"""`--check`: outputs against the NumPy reference of each layer, and a network against onnxruntime."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm.image import Image
-from cim.diagnostics import error
+from cim.asm.image import Image, digest
+from cim.asm.network_file import Network
+from cim.diagnostics import CimError, Diagnostic, ExitCode, Note, error
+from cim.emulator.host import layer_of
+from cim.files import read_bytes
+from cim.isa.reference import reference_output
+
+# f32 sums in another order than the reference, which accumulates in float64.
+FLOAT_TOLERANCE = 1e-4
+# A network is compared with onnxruntime, which computes quantized layers in float and so differs by one
+# step on ties; what such steps may do to an output, relative to its largest value.
+NETWORK_TOLERANCE = {"f32": 1e-4, "quantized": 5e-2}
 
 
-def check(image: Image, x: NDArray[Any], y: NDArray[Any]) -> None:
-    """Compare `y` with what the reference computes from `x`; raises `CimError` if it cannot be done."""
-    raise error("--check needs the NumPy reference, which is not there", where=str(image.path))
+class Mismatch(CimError):
+    """A comparison that was asked for has failed."""
+
+    exit_code = ExitCode.MISMATCH
+
+
+def check_layer(image: Image, x: NDArray[Any], y: NDArray[Any]) -> None:
+    """Compare a layer's output with the NumPy reference: bit for bit, in mode f32 within 1e-4 relative.
+
+    `x` and `y` may be a batch. Raises `Mismatch` with the first differing index and both values, `CimError`
+    for a reference that is not the cfg's.
+    """
+    layer, config = layer_of(image), image.config
+    path = image.path.with_name(layer.reference.path)
+    model = read_bytes(path)
+    if digest(model) != layer.reference.digest:
+        raise error(
+            f"SHA-256 is {digest(model)[:16]}…, {image.path.name} names {layer.reference.digest[:16]}…",
+            where=str(path),
+            notes=["compile again, or take all files from the same run"],
+        )
+    inputs = config.machine.core.inputs
+    for index, one in enumerate(x.reshape(-1, *layer.input_shape)):
+        want = reference_output(layer, config.mode, config.ofm, model, one, inputs)
+        got = y.reshape(-1, *layer.output_shape)[index]
+        if config.mode == "f32":
+            scale = max(float(np.abs(want).max(initial=0.0)), 1e-30)
+            bad = ~(np.abs(got.astype(np.float64) - want) <= FLOAT_TOLERANCE * scale)
+            rule = f"within {FLOAT_TOLERANCE:g} of the largest value"
+        else:
+            bad, rule = got != want, "bit for bit"
+        if bad.any():
+            raise _mismatch(
+                f"layer '{layer.name}' differs from the NumPy reference",
+                got, want, bad, rule, str(image.path),
+            )  # fmt: skip
+
+
+def check_network(
+    network: Network, session: Any, inputs: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any]],
+    quantized: bool, where: str,
+) -> None:  # fmt: skip
+    """Compare a network's outputs for one image with onnxruntime on the whole model.
+
+    Tolerance: 1e-4 of the output's largest value for a float model, 5e-2 for a quantized one.
+    Raises `Mismatch`.
+    """
+    names = [tensor.name for tensor in network.outputs]
+    wanted = session.run(names, inputs)
+    tolerance = NETWORK_TOLERANCE["quantized" if quantized else "f32"]
+    for name, want in zip(names, wanted, strict=True):
+        got = outputs[name]
+        scale = max(float(np.abs(want.astype(np.float64)).max(initial=0.0)), 1e-30)
+        bad = ~(np.abs(got.astype(np.float64) - want.astype(np.float64)) <= tolerance * scale)
+        if bad.any():
+            rule = f"within {tolerance:g} of the largest value"
+            raise _mismatch(
+                f"output '{name}' differs from onnxruntime", got, want, bad, rule, where
+            )
+
+
+def _mismatch(
+    what: str, got: NDArray[Any], want: NDArray[Any], bad: NDArray[np.bool_], rule: str, where: str
+) -> Mismatch:
+    first = tuple(int(i) for i in np.argwhere(bad)[0])
+    notes: Sequence[Note] = (
+        Note(f"{int(bad.sum())} of {bad.size} values differ, compared {rule}"),
+    )
+    message = f"{what}, first at {list(first)}: {got[first]}, must be {want[first]}"
+    return Mismatch([Diagnostic(message, where=where, notes=tuple(notes))])

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import io
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from cim import console
 from cim.asm.image import read_image
-from cim.diagnostics import CimError, Diagnostic, error
+from cim.diagnostics import error
+from cim.emulator.arrays import npy_bytes, read_npy
+from cim.emulator.settings import timing_machine
 from cim.files import read_bytes, write_all
-from cim.isa.machine import TIMING_KEYS, Machine, apply_settings
 
 DESCRIPTION = "Runs an image on the emulated chip: values, cycles and statistics."
 
@@ -31,9 +27,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """The options of `cim-emu`."""
     parser = console.parser("cim-emu", DESCRIPTION)
-    parser.add_argument("file", metavar="FILE", help="a .cfg of cim-ld or cim-cc, or a network.json")
-    parser.add_argument("--input", metavar="X.npy", help="the layer's input, as the model has it")
-    parser.add_argument("--output", metavar="Y.npy", help="write the layer's output, as the model has it")
+    parser.add_argument(
+        "file", metavar="FILE", help="a .cfg of cim-ld or cim-cc, or a network.json"
+    )
+    parser.add_argument(
+        "--input", metavar="X.npy", action="append",
+        help="the input, as the model has it; NAME=X.npy for one of several",
+    )  # fmt: skip
+    parser.add_argument(
+        "--output", metavar="Y.npy", action="append",
+        help="write the output, as the model has it; NAME=Y.npy for one of several",
+    )  # fmt: skip
     parser.add_argument("--stats", metavar="S.json", help="write cycles and counts")
     parser.add_argument(
         "--set", metavar="KEY=V", action="append", default=[], dest="settings",
@@ -48,7 +52,10 @@ def make_parser() -> argparse.ArgumentParser:
         help="write a region after the run (of a batch: after its last image)",
     )  # fmt: skip
     parser.add_argument(
-        "--max-cycles", metavar="N", type=_natural, help="stop an inference that takes more bus cycles"
+        "--max-cycles",
+        metavar="N",
+        type=_natural,
+        help="stop an inference that takes more bus cycles",
     )
     parser.add_argument(
         "--check", action="store_true", help="compare the output with the NumPy reference"
@@ -67,8 +74,9 @@ def _natural(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """The body of the command. Raises `CimError` for everything that goes wrong."""
     if _is_network(args.file):
-        network = importlib.import_module("cim.emulator.network")
-        return int(network.run_network_command(args))
+        from cim.emulator.network import run_network_command
+
+        return run_network_command(args)
     return run_image_command(args)
 
 
@@ -92,13 +100,14 @@ def run_image_command(args: argparse.Namespace) -> int:
     machine = timing_machine(image.config.machine, args.settings)
     if args.input or args.output or args.check:
         host.layer_of(image)
-    if args.check and not args.input:
+    source, target = _only(args.input, "--input"), _only(args.output, "--output")
+    if args.check and not source:
         raise error("--check needs --input", where="cim-emu")
     memory = image.memory()
     for name, path in _pairs(args.load, "--load"):
         host.write_region(image, memory, image.config.region(name), read_npy(path))
     dumps = [(image.config.region(name), path) for name, path in _pairs(args.dump, "--dump")]
-    x = read_npy(args.input) if args.input else None
+    x = read_npy(source) if source else None
     if x is not None:
         host.batch_size(image, x)
     prepared = prepare(image)
@@ -108,13 +117,13 @@ def run_image_command(args: argparse.Namespace) -> int:
         results, output = done.results, done.output
     else:
         results = [execute(prepared, memory, machine, args.max_cycles)]
-        output = host.from_ofm(image, results[0].memory) if args.output else None
+        output = host.from_ofm(image, results[0].memory) if target else None
     if args.check and x is not None and output is not None:
-        from cim.emulator.check import check
+        from cim.emulator.check import check_layer
 
-        check(image, x, output)
-    if args.output and output is not None:
-        files[Path(args.output)] = npy_bytes(output)
+        check_layer(image, x, output)
+    if target and output is not None:
+        files[Path(target)] = npy_bytes(output)
     for region, path in dumps:
         files[Path(path)] = npy_bytes(host.read_region(image, results[-1].memory, region))
     collected = stats.collect(results)
@@ -126,19 +135,10 @@ def run_image_command(args: argparse.Namespace) -> int:
     return 0
 
 
-def timing_machine(machine: Machine, settings: Sequence[str]) -> Machine:
-    """The machine with `--set` applied; only keys that shape no program may change."""
-    known = machine.settings()
-    wrong = []
-    for setting in settings:
-        key = setting.partition("=")[0]
-        if key in known and key not in TIMING_KEYS:
-            wrong.append(
-                Diagnostic(f"{key} shapes the program; give it to cim-cc", where=f"--set {setting}")
-            )
-    if wrong:
-        raise CimError(wrong)
-    return apply_settings(machine, settings)
+def _only(texts: Sequence[str] | None, option: str) -> str | None:
+    if texts and len(texts) > 1:
+        raise error("a layer has one input and one output", where=f"{option} {texts[1]}")
+    return texts[0] if texts else None
 
 
 def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
@@ -151,22 +151,5 @@ def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def read_npy(path: str) -> NDArray[Any]:
-    """An array from a `.npy` file. Raises `CimError` for a file that is none; never unpickles."""
-    try:
-        loaded = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as problem:
-        reason = "it holds Python objects" if "allow_pickle" in str(problem) else str(problem)
-        raise error(f"is not a .npy file that can be read: {reason}", where=path) from None
-    if not isinstance(loaded, np.ndarray):
-        raise error("is not a .npy file but an archive of several arrays", where=path)
-    return loaded
-
-
-def npy_bytes(values: NDArray[Any]) -> bytes:
-    """The content of a `.npy` file."""
-    out = io.BytesIO()
-    np.save(out, values, allow_pickle=False)
-    return out.getvalue()
-
-
+if __name__ == "__main__":
+    sys.exit(main())

@@ -22,21 +22,21 @@ from typing import Any
 SOURCES = ("engine.py", "values.py", "layout.py")
 COMPILE_SECONDS = 10  # about, on the machine it was measured on
 
-_ready: Callable[..., tuple[int, int, int]] | None = None
+Simulate = Callable[..., tuple[int, int, int]]
+_compiled: list[Simulate] = []  # empty until the first run
 
 
-def engine(arguments: tuple[Any, ...]) -> Callable[..., tuple[int, int, int]]:
+def engine(arguments: tuple[Any, ...]) -> Simulate:
     """`engine.simulate`, compiled for the types of these arguments (always the same ones).
 
     Compiles at most once in a process, and says so on stderr if that is a terminal.
     """
-    global _ready
-    if _ready is None:
-        _ready = _obtain(arguments)
-    return _ready
+    if not _compiled:
+        _compiled.append(_obtain(arguments))
+    return _compiled[0]
 
 
-def _obtain(arguments: tuple[Any, ...]) -> Callable[..., tuple[int, int, int]]:
+def _obtain(arguments: tuple[Any, ...]) -> Simulate:
     numba = importlib.import_module("numba")
     source: Any = importlib.import_module("cim.emulator.engine")
     simulate = source.simulate
@@ -56,8 +56,8 @@ def _obtain(arguments: tuple[Any, ...]) -> Callable[..., tuple[int, int, int]]:
     return _typed(simulate)
 
 
-def _typed(simulate: Any) -> Callable[..., tuple[int, int, int]]:
-    made: Callable[..., tuple[int, int, int]] = simulate
+def _typed(simulate: Any) -> Simulate:
+    made: Simulate = simulate
     return made
 
 
@@ -80,13 +80,16 @@ def cache_folder(numba_version: str) -> Path | None:
     for name in SOURCES:
         digest.update(resources.files("cim.emulator").joinpath(name).read_bytes())
     digest.update(f"{numba_version} {sys.version} {platform.machine()}".encode())
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # as the XDG specification has it, a relative path counts as unset
-        home = os.path.expanduser("~")
-        if not os.path.isdir(home):
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():  # as the XDG specification has it, a relative path counts as unset
+        try:
+            home = Path.home()
+        except RuntimeError:
             return None
-        base = os.path.join(home, ".cache")
-    return Path(base) / "cim-toolchain" / digest.hexdigest()[:24]
+        if not home.is_dir():
+            return None
+        base = home / ".cache"
+    return base / "cim-toolchain" / digest.hexdigest()[:24]
 
 
 def _prepare_folder(numba_version: str) -> Path | None:

@@ -9,6 +9,9 @@ that an event in cycle t causes lies after t; therefore the events of a cycle ca
 and its arbitrations done afterwards in any order.
 """
 
+# ruff: noqa: I001, PLR1714, SIM109  (imports in few lines; a tuple costs time in jitted code)
+# mypy: ignore-errors
+# (numba's decorators and what they compile have no types)
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -21,7 +24,7 @@ from cim.emulator.layout import (
     AR, AW, B, BAD_BUFFER, BAD_CORE, BAD_CROSSBAR, BAD_INSTRUCTION, BAD_MEMORY, BAD_ROWS, CALL,
     CALL_CYCLES, CALLS_DONE, CALLS_ISSUED, CHANNELS_OF_TARGET, CLR, DEADLOCKED, FAULTED, FINISHED,
     FIRST_OF_TARGETS, FROM_BUFFER, GPEU_LATENCY, IB, ILLEGAL, IS_FLOAT, IS_NARROW,
-    ISSUE, LANES, LIMIT, LIMITED, LOAD, LOAD_CYCLES, MOV, MVM, MVM_CYCLES, NO_CORE,
+    ISSUE, LANES, LIMIT, LIMITED, LOAD, LOAD_CYCLES, LRELU, MOV, MVM, MVM_CYCLES, NO_CORE,
     OB, R, READ_LATENCY, READ_OUTSTANDING, READS_DONE, READS_ISSUED, REGISTER_LATENCY, STALL_AR,
     STALL_AW, STALL_B, STALL_R, STALL_W, STORE, STORE_CYCLES, W, WAIT, WAIT_CYCLES, WIDTH, WRITE_LATENCY,
     WRITE_OUTSTANDING, WRITES_DONE, WRITES_ISSUED,
@@ -206,7 +209,13 @@ def execute_gpeu(s, me, instruction):
         values = s.floats[me]
         y = values[instruction.b] if instruction.source == FROM_BUFFER else s.constant_float
         gpeu_f32(
-            op, values[instruction.a], y, values[instruction.buffer], length, s.mul_pos[me], s.mul_neg[me]
+            op,
+            values[instruction.a],
+            y,
+            values[instruction.buffer],
+            length,
+            s.mul_pos[me],
+            s.mul_neg[me],
         )
     else:
         whole = s.ints[me]
@@ -255,9 +264,15 @@ def fault_of(s, me, core, instruction):
         return 0
     if op == ILLEGAL:
         return BAD_INSTRUCTION
-    if hi > s.kinds[instruction.buffer].length or (op != CLR and hi > s.kinds[instruction.a].length):
+    if hi > s.kinds[instruction.buffer].length or (
+        op != CLR and hi > s.kinds[instruction.a].length
+    ):
         return BAD_BUFFER
     if instruction.source == FROM_BUFFER and hi > s.kinds[instruction.b].length:
+        return BAD_BUFFER
+    if (
+        op >= LRELU and hi > s.kinds[s.scalars[OB]].length
+    ):  # a parameter a column, as ob has elements
         return BAD_BUFFER
     return 0
 
@@ -274,7 +289,9 @@ def begin_access(s, me, core, instruction, start):
     else:
         kind = s.kinds[instruction.buffer]
         core.address = instruction.arg
-        core.stop = core.address + (np.int64(instruction.hi) - np.int64(instruction.lo)) * kind.bytes
+        core.stop = (
+            core.address + (np.int64(instruction.hi) - np.int64(instruction.lo)) * kind.bytes
+        )
         core.write_set = AW
     core.next = core.address
     core.head = core.address
@@ -300,7 +317,11 @@ def advance(s, me):
         if core.fault:
             push(s.heap, time, FAULT, me)
             return
-        if (op == LOAD or op >= MOV) and instruction.buffer == s.scalars[IB] and core.rows_ready == 0:
+        if (
+            (op == LOAD or op >= MOV)
+            and instruction.buffer == s.scalars[IB]
+            and core.rows_ready == 0
+        ):
             s.written[me, instruction.lo : instruction.hi] = 1
         if op == LOAD or op == STORE or op == CALL:
             begin_access(s, me, core, instruction, time)
@@ -472,7 +493,11 @@ def arbitrate(s, number, now):
     if channel.pending > 0 and channel.free <= now:
         place = choose(channel, s.bitmaps)
         me = place if channel.members == 0 else s.members[channel.members_at + place]
-        role = number if number < FIRST_OF_TARGETS else AW + (number - FIRST_OF_TARGETS) % CHANNELS_OF_TARGET
+        role = (
+            number
+            if number < FIRST_OF_TARGETS
+            else AW + (number - FIRST_OF_TARGETS) % CHANNELS_OF_TARGET
+        )
         cycles = 1
         if role == AR:
             grant_read_address(s, me, now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,7 @@ class Sources:
         if source is None or not source.line(location.line).strip():
             return None
         line = source.line(location.line)
-        code = line.split(";")[0].split("#")[0].rstrip() or line.rstrip()
+        code = re.split("#|//", line)[0].rstrip() or line.rstrip()
         return Span(source, location.line, len(line) - len(line.lstrip()) + 1, len(code) + 1)
 
 
@@ -115,11 +116,12 @@ def _values(
         )
     if name == "no_such_core":
         numbers = prepared.names
+        if len(numbers) == 1:
+            return f"the image has one core, number {numbers[0]}"
         return f"the image has {len(numbers)} cores, numbers {numbers[0]} to {numbers[-1]}"
     if name == "no_crossbar":
         return "give the core weights, as with .crossbar"
-    mode = prepared.config.mode
-    return f"the numeric mode is {mode}"
+    return f"the numeric mode is {prepared.config.mode}"
 
 
 def _buffer_values(prepared: Prepared, instruction: Any) -> str:
@@ -129,7 +131,10 @@ def _buffer_values(prepared: Prepared, instruction: Any) -> str:
         codes += [int(instruction["a"])] if instruction["op"] != layout.CLR else []
         codes += [int(instruction["b"])] if instruction["source"] == layout.FROM_BUFFER else []
     hi = int(instruction["hi"])
-    short = next(code for code in codes if prepared.kinds[code]["length"] < hi)
+    short = next((code for code in codes if prepared.kinds[code]["length"] < hi), None)
+    if short is None:
+        columns = prepared.config.machine.core.outputs
+        return f"it needs {hi} parameters, a core has one a column: {columns}"
     length = int(prepared.kinds[short]["length"])
     return (
         f"it names elements {int(instruction['lo'])} to {hi - 1} of {names[short]}, "
@@ -152,7 +157,9 @@ class Caller:
 
 def callers_of(prepared: Prepared, cores: NDArray[Any], target: int) -> list[Caller]:
     """All cores that have CALLs to `target` in their program, in the order of core numbers."""
-    at = np.flatnonzero((prepared.program["op"] == layout.CALL) & (prepared.program["arg"] == target))
+    at = np.flatnonzero(
+        (prepared.program["op"] == layout.CALL) & (prepared.program["arg"] == target)
+    )
     owners = np.searchsorted(prepared.cores["pc"], at, side="right") - 1
     found = []
     for owner in np.unique(owners):
@@ -208,7 +215,9 @@ def _blocked_notes(
     for caller in callers[:CALLERS_SHOWN]:
         notes.append(Note(_caller_text(prepared, cores, caller, number)))
     if len(callers) > CALLERS_SHOWN:
-        notes.append(Note(f"  and {len(callers) - CALLERS_SHOWN} more cores that call core {number}"))
+        notes.append(
+            Note(f"  and {len(callers) - CALLERS_SHOWN} more cores that call core {number}")
+        )
     total = sum(caller.total for caller in callers)
     if total < goal:
         calls = "CALL" if total == 1 else "CALLs"
@@ -218,9 +227,7 @@ def _blocked_notes(
     return notes
 
 
-def _caller_text(
-    prepared: Prepared, cores: NDArray[Any], caller: Caller, number: int
-) -> str:
+def _caller_text(prepared: Prepared, cores: NDArray[Any], caller: Caller, number: int) -> str:
     calls = "CALL" if caller.total == 1 else "CALLs"
     text = (
         f"  {core_text(prepared, caller.core)} has executed {caller.executed} of its {caller.total} {calls} "

@@ -119,7 +119,9 @@ def write_region(
         )
     raw = np.frombuffer(np.ascontiguousarray(values, dtype=dtype).tobytes(), dtype=np.uint8)
     if raw.size > region.size_bytes:
-        raise error(f"region {region.name} has only {region.size_bytes} bytes", where=str(image.path))
+        raise error(
+            f"region {region.name} has only {region.size_bytes} bytes", where=str(image.path)
+        )
     memory[region.address : region.address + raw.size] = raw
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-# --- what an instruction does -----------------------------------------------------------------------
+# --- what an instruction does: from MOV on in the GPEU, from LRELU on with parameters -------------------
 ILLEGAL, LOAD, STORE, MVM, CALL, WAIT, MOV, CLR, ADD, SUB, MUL, MAX, MIN, LRELU, REQUANT = range(15)
 
 # Which code an instruction form of `spec/isa.toml` has, and what its second GPEU operand is:
@@ -98,7 +98,10 @@ CORE: np.dtype[Any] = np.dtype(
     [
         ("pc", np.int64),  # position in the array of all instructions
         ("end", np.int64),
-        ("time", np.int64),  # start of the instruction in progress; the finish of a core that is done
+        (
+            "time",
+            np.int64,
+        ),  # start of the instruction in progress; the finish of a core that is done
         ("cells", np.int64),  # position of the crossbar content
         ("rows", np.int64),
         ("columns", np.int64),

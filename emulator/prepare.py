@@ -171,9 +171,7 @@ def _buffers(config: Config) -> NDArray[Any]:
     return kinds
 
 
-def _place_weights(
-    image: Image, configs: list[CoreConfig], cores: NDArray[Any]
-) -> NDArray[Any]:
+def _place_weights(image: Image, configs: list[CoreConfig], cores: NDArray[Any]) -> NDArray[Any]:
     """The crossbar contents one after another; a core without one has no rows."""
     parts = []
     position = 0

@@ -99,7 +99,13 @@ def execute(
             [Diagnostic(f"not finished after {limit} cycles", where=str(prepared.image.path))]
         )
     return Result(
-        prepared, machine, memory, cycle, state.cores["time"].copy(), state.counters, _busy(state.channels)
+        prepared,
+        machine,
+        memory,
+        cycle,
+        state.cores["time"].copy(),
+        state.counters,
+        _busy(state.channels),
     )
 
 
@@ -149,9 +155,7 @@ def build_state(
     return State(prepared, cores, channels, memory, counters, written, arguments)
 
 
-def _scalars(
-    prepared: Prepared, machine: Machine, limit: int, depth: int
-) -> NDArray[np.int64]:
+def _scalars(prepared: Prepared, machine: Machine, limit: int, depth: int) -> NDArray[np.int64]:
     buffers = load_isa().buffers
     values = {
         layout.WIDTH: machine.bus.width_bytes,

@@ -24,7 +24,9 @@ Elements = Annotated[int, _unit("buffer elements")]
 Bytes = Annotated[int, _unit("bytes")]
 Cycles = Annotated[int, _unit("bus clock cycles")]
 CoreCycles = Annotated[int, _unit("core cycles: bus clock cycles, summed over the cores")]
-BurstCycles = Annotated[int, _unit("bus clock cycles of waiting, summed over the bursts of all cores")]
+BurstCycles = Annotated[
+    int, _unit("bus clock cycles of waiting, summed over the bursts of all cores")
+]
 ChannelCycles = Annotated[int, _unit("bus clock cycles occupied, summed over the channel's sets")]
 Bursts = Annotated[int, _unit("bursts")]
 
@@ -53,7 +55,9 @@ class ByteCounts(msgspec.Struct, frozen=True):
     load: Bytes
     store: Bytes
     call: Bytes
-    fetch: Annotated[int, _unit("bytes of instructions fetched while running; always 0 in timing v1")]
+    fetch: Annotated[
+        int, _unit("bytes of instructions fetched while running; always 0 in timing v1")
+    ]
 
 
 class Stalls(msgspec.Struct, frozen=True):
@@ -169,7 +173,10 @@ def collect(results: Sequence[Result]) -> Stats:
         instructions=Instructions(**executed),
         values=Values(load=runs * values["load"], store=runs * values["store"]),
         bytes=ByteCounts(
-            load=runs * sizes["load"], store=runs * sizes["store"], call=4 * executed["call"], fetch=0
+            load=runs * sizes["load"],
+            store=runs * sizes["store"],
+            call=4 * executed["call"],
+            fetch=0,
         ),
         stalls=Stalls(
             seq_nr=counters[layout.WAIT_CYCLES],
@@ -251,12 +258,17 @@ def print_summary(stats: Stats) -> None:
     table.add_row("cores", f"{stats.cores:,}", "")
     total = sum(msgspec.structs.astuple(stats.instructions))
     table.add_row("instructions", f"{total:,}", "executed")
-    whole = stats.cores * stats.cycles
+    # Not cores * cycles: the layers of a network have different numbers of cores.
+    whole = sum(msgspec.structs.astuple(stats.core_cycles))
     for name in ("mvm", "gpeu", "load", "store", "call", "wait", "idle"):
         part = getattr(stats.core_cycles, name)
-        table.add_row(f"  in {name}" if name != "idle" else "  idle", share(part, whole), "of core time")
+        table.add_row(
+            f"  in {name}" if name != "idle" else "  idle", share(part, whole), "of core time"
+        )
     moved = stats.bytes.load + stats.bytes.store + stats.bytes.call
     table.add_row("bus traffic", f"{moved:,}", "bytes loaded, stored and called")
     table.add_row("  R busy", share(stats.bus.r_busy_cycles, stats.cycles), "of the inference")
-    table.add_row("  W busy", share(stats.bus.w_busy_cycles, stats.cycles), "of the inference, all sets")
+    table.add_row(
+        "  W busy", share(stats.bus.w_busy_cycles, stats.cycles), "of the inference, all sets"
+    )
     Console(highlight=False).print(table)

@@ -7,11 +7,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.image import (
-    Config, CoreConfig, Image, LayerDescription, Location, Region, Segment, digest,
+    BIN_HEADER,
+    BIN_MAGIC,
+    FORMAT_VERSION,
+    Config,
+    CoreConfig,
+    Image,
+    LayerDescription,
+    Location,
+    Region,
+    Segment,
+    digest,
+    encode_config,
 )  # fmt: skip
 from cim.isa.encoding import encode, immediate_bits
 from cim.isa.load import load_isa
@@ -69,7 +81,7 @@ class Core:
 
 class _Bin:
     def __init__(self) -> None:
-        self.content = b""
+        self.content = BIN_HEADER.pack(BIN_MAGIC, FORMAT_VERSION, 0)
 
     def add(self, data: bytes) -> Segment:
         self.content += b"\0" * (-len(self.content) % 8)
@@ -78,7 +90,14 @@ class _Bin:
         return segment
 
 
-def region(name: str, address: int, type_: str, shape: list[int], zero_point: int = 0, size: int | None = None) -> Region:
+def region(
+    name: str,
+    address: int,
+    type_: str,
+    shape: list[int],
+    zero_point: int = 0,
+    size: int | None = None,
+) -> Region:
     width = 1 if type_ in ("i8", "u8") else 4
     return Region(
         name, name, address, int(np.prod(shape)) * width if size is None else size, type_,  # type: ignore[arg-type]
@@ -115,13 +134,12 @@ def make_image(
             )
         )  # fmt: skip
         address += words.nbytes
-    filled = []
-    for one in regions:
-        if contents and one.name in contents:
-            import msgspec
-
-            one = msgspec.structs.replace(one, content=bin_.add(contents[one.name]))
-        filled.append(one)
+    filled = [
+        msgspec.structs.replace(one, content=bin_.add(contents[one.name]))
+        if contents and one.name in contents
+        else one
+        for one in regions
+    ]
     config = Config(
         isa="cim", isa_version="1.0", extensions=[], machine=machine or load_machine("default", settings),
         mode=mode, ifm=ifm, ofm=ofm, memory_bytes=address, bin_name="test.bin",  # type: ignore[arg-type]
@@ -129,3 +147,11 @@ def make_image(
         cores=configs, locations=locations, layer=layer,
     )  # fmt: skip
     return Image(config, bin_.content, path)
+
+
+def write_image(image: Image) -> Path:
+    """The cfg and bin of an image, at its path."""
+    image.path.parent.mkdir(parents=True, exist_ok=True)
+    image.path.write_bytes(encode_config(image.config))
+    image.path.with_name(image.config.bin_name).write_bytes(image.content)
+    return image.path

@@ -1,0 +1,184 @@
+"""`cim-cc`: compiles a model."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cim import console
+from cim.diagnostics import error
+from cim.files import write_all
+from cim.isa.machine import load_machine, presets
+
+if TYPE_CHECKING:
+    from cim.codegen.driver import CompiledModel
+
+SCHEMES = ("sequential", "linear", "cyclic", "ring")
+KERAS = (".keras", ".h5", ".hdf5", ".pb")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    return console.run("cim-cc", lambda: _main(argv))
+
+
+def _main(argv: list[str] | None) -> int:
+    arguments = _parser().parse_args(argv)
+    path = Path(arguments.model)
+    if path.suffix in KERAS or (path.is_dir() and (path / "saved_model.pb").exists()):
+        raise error(
+            "is a TensorFlow model, cim-cc reads ONNX",
+            where=str(path),
+            notes=[
+                "pip install 'cim-toolchain[tensorflow]', then python -m tf2onnx.convert "
+                f"--saved-model DIR --output {path.stem}.onnx"
+            ],
+        )
+    dims, shapes = _dims(arguments.dim), _shapes(arguments.input_shape)
+    machine = load_machine(arguments.arch, arguments.settings)
+    # Imported late: --help must not wait for onnx.
+    from cim.codegen.driver import compile_model
+
+    model = compile_model(path, machine, arguments.sync, arguments.layer, dims, shapes)
+    stage = "assembly" if arguments.assembly else "object" if arguments.objects else "image"
+    with _progress(len(model.layers)) as advance:
+        files = model.files(stage, advance)
+    folder = Path(arguments.output or path.stem)
+    write_all({folder / name: content for name, content in files.items()})
+    if not arguments.quiet:
+        _report(model, folder)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = console.parser("cim-cc", "Compile an ONNX model for a multi-core CIM machine.")
+    parser.add_argument("model", metavar="MODEL", help="an ONNX file")
+    stage = parser.add_mutually_exclusive_group()
+    stage.add_argument(
+        "-S", dest="assembly", action="store_true", help="stop at assembly text (.s)"
+    )
+    stage.add_argument("-c", dest="objects", action="store_true", help="stop at objects (.o)")
+    parser.add_argument(
+        "-o",
+        dest="output",
+        metavar="DIR",
+        help="where to write (default: a folder named after the model)",
+    )
+    parser.add_argument(
+        "--arch", default="default", metavar="NAME|FILE",
+        help=f"the machine: {', '.join(presets())}, or an arch.toml (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE",
+        help="change a key of the machine, as in core.crossbar=64x64",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sync",
+        choices=SCHEMES,
+        default="linear",
+        help="synchronization scheme (default: %(default)s)",
+    )
+    parser.add_argument("--layer", metavar="NAME", help="compile this layer only")
+    parser.add_argument(
+        "--dim", action="append", default=[], metavar="NAME=VALUE", help="fix a symbolic dimension"
+    )
+    parser.add_argument(
+        "--input-shape",
+        action="append",
+        default=[],
+        metavar="NAME=1x3x48x192",
+        help="fix an input's shape",
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no report")
+    return parser
+
+
+def _dims(texts: list[str]) -> dict[str, int]:
+    made = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not (equals and name and value.isdecimal() and int(value) > 0):
+            raise error("must be NAME=VALUE with a value from 1 upwards", where=f"--dim {text}")
+        made[name] = int(value)
+    return made
+
+
+def _shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
+    made = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        sides = value.split("x")
+        if not (equals and name and all(side.isdecimal() and int(side) > 0 for side in sides)):
+            raise error("must be like NAME=1x3x48x192", where=f"--input-shape {text}")
+        made[name] = tuple(int(side) for side in sides)
+    return made
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[str], None]]:
+    """A progress bar on a terminal, silence elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda name: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("compiling", total=total)
+
+        def advance(name: str) -> None:
+            done = bar.tasks[0].description != "compiling"
+            bar.update(task, description=name, advance=1 if done else 0)
+
+        yield advance
+
+
+def _report(model: CompiledModel, folder: Path) -> None:
+    """The layers with their mapping, and every host node with its reason."""
+    from rich.console import Console
+    from rich.table import Table
+
+    out = Console(highlight=False)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("layer")
+    for title in ("mode", "matrix", "outputs", "P_V x P_H", "cores", "cells used", "scheme"):
+        table.add_column(title, justify="right")
+    for one in model.layers:
+        rows, columns = one.layer.matrix.shape
+        core = model.machine.core
+        used = rows * columns / (one.mapping.cores * core.inputs * core.outputs)
+        table.add_row(
+            one.layer.name, one.mode.mode, f"{rows}x{columns}", str(one.layer.outputs),
+            f"{one.mapping.p_v} x {one.mapping.p_h}", str(one.mapping.cores), f"{used:.0%}",
+            one.schedule.scheme,
+        )  # fmt: skip
+    out.print(table)
+    if model.partition is not None and model.partition.report:
+        on_host = sum(entry.macs for entry in model.partition.report)
+        share = on_host / model.partition.macs if model.partition.macs else 0.0
+        out.print(
+            f"\non the host: {len(model.partition.report)} nodes, {share:.1%} of the model's "
+            "multiply-accumulates"
+        )
+        for reason, count in _grouped(model):
+            out.print(f"  {reason}" + (f" ({count} such nodes)" if count > 1 else ""), markup=False)
+    out.print(f"\nwritten to {folder}/", markup=False)
+
+
+def _grouped(model: CompiledModel) -> list[tuple[str, int]]:
+    """Host nodes by reason; glue operators are listed by kind, refused layers each by name."""
+    assert model.partition is not None
+    lines: dict[str, int] = {}
+    for entry in model.partition.report:
+        glue = entry.reason.endswith("no matrix with constant weights")
+        text = f"{entry.operator}: no matrix with constant weights" if glue else entry.reason
+        lines[text] = lines.get(text, 0) + 1
+    return sorted(lines.items(), key=lambda item: ("no matrix" in item[0], item[0]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

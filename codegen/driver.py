@@ -1,0 +1,161 @@
+"""The compiler's public function: a model file to everything that `cim-cc` writes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cim.asm import network_file
+from cim.asm.elf import write_object
+from cim.asm.image import encode_config
+from cim.codegen.compile_layer import CompiledLayer, compile_layer, file_stem
+from cim.codegen.layer import Layer
+from cim.codegen.onnx_import import HostNode, Imported, import_model
+from cim.codegen.partition import HostStep, Partition, partition
+from cim.codegen.schedule import SCHEMES
+from cim.diagnostics import did_you_mean, error
+from cim.isa.machine import Machine, load_machine
+
+STAGES = ("assembly", "object", "image")
+
+
+@dataclass(frozen=True)
+class CompiledModel:
+    """A compiled model: its layers in order, and for a whole model how they and the host run together.
+
+    `partition` is None where a single layer was asked for.
+    """
+
+    name: str
+    machine: Machine
+    layers: tuple[CompiledLayer, ...]
+    imported: Imported
+    partition: Partition | None
+
+    def files(
+        self, stage: str = "image", progress: Callable[[str], None] = lambda _: None
+    ) -> dict[str, bytes]:
+        """All files by name: texts (`assembly`), objects (`object`), or `bin` and `cfg` (`image`).
+
+        `progress` is called with each layer's name before it is made. Raises `CimError` where an image
+        does not fit its machine.
+        """
+        files: dict[str, bytes] = {}
+        for layer in self.layers:
+            progress(layer.layer.name)
+            files |= _layer_files(layer, stage)
+        if self.partition is not None:
+            files |= self._network_files(self.partition)
+        return files
+
+    def _network_files(self, whole: Partition) -> dict[str, bytes]:
+        files: dict[str, bytes] = {}
+        stems = {id(compiled.layer): compiled.program.name for compiled in self.layers}
+        steps: list[network_file.LayerStep | network_file.HostStep] = []
+        for step in whole.steps:
+            if isinstance(step, HostStep):
+                content = step.model.SerializeToString(deterministic=True)
+                name = f"{self.name}.host{len(steps)}.onnx"
+                files[name] = content
+                steps.append(
+                    network_file.HostStep(
+                        name, _sha256(content), list(step.inputs), list(step.outputs)
+                    )
+                )
+            else:
+                layer, stem = step.layer, stems[id(step.layer)]
+                steps.append(
+                    network_file.LayerStep(
+                        layer.name, f"{stem}.cfg", layer.input_name, layer.output_name
+                    )
+                )
+        graph = self.imported.graph
+        reference = graph.model.SerializeToString(deterministic=True)
+        reference_name = f"{self.name}.ref.onnx"
+        files[reference_name] = reference
+        network = network_file.Network(
+            name=self.name,
+            inputs=[self._tensor(name) for name in whole.inputs],
+            outputs=[self._tensor(name) for name in whole.outputs],
+            steps=steps,
+            host=[
+                network_file.HostNode(e.name, e.operator, e.reason, e.macs, e.share)
+                for e in whole.report
+            ],
+            macs=whole.macs,
+            reference=reference_name,
+            reference_sha256=_sha256(reference),
+        )
+        files["network.json"] = network_file.encode_network(network)
+        return files
+
+    def _tensor(self, name: str) -> network_file.Tensor:
+        known = self.imported.graph.type(name)
+        dtype = np.dtype(known.dtype).name if known.dtype is not None else ""
+        return network_file.Tensor(name, dtype, list(known.shape or ()))
+
+
+def _layer_files(compiled: CompiledLayer, stage: str) -> dict[str, bytes]:
+    program = compiled.program
+    if stage == "assembly":
+        return program.files
+    reference = {program.reference[0]: program.reference[1]}
+    if stage == "object":
+        return {n: write_object(o) for n, o in compiled.objects().items()} | reference
+    image = compiled.image()
+    return {
+        image.config.bin_name: image.content,
+        image.path.name: encode_config(image.config),
+    } | reference
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def compile_model(
+    path: str | Path,
+    machine: Machine | None = None,
+    scheme: str = "linear",
+    layer: str | None = None,
+    dims: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> CompiledModel:
+    """Compile an ONNX model for a machine (default: the preset `default`).
+
+    `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions.
+    Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
+    layer that does not fit the machine.
+    """
+    if scheme not in SCHEMES:
+        raise error(f"unknown scheme '{scheme}'{did_you_mean(scheme, SCHEMES)}")
+    machine = machine or load_machine()
+    path = Path(path)
+    imported = import_model(path, dims or {}, input_shapes or {})
+    chosen = imported.layers if layer is None else (_named_layer(imported, layer, str(path)),)
+    taken = {path.stem.lower()}  # the network's own files
+    compiled = tuple(
+        compile_layer(one, machine, scheme, file_stem(one.name, taken)) for one in chosen
+    )
+    whole = partition(imported) if layer is None else None
+    return CompiledModel(path.stem, machine, compiled, imported, whole)
+
+
+def _named_layer(imported: Imported, name: str, where: str) -> Layer:
+    """The layer of that name. A node that went to the host is an error with its reason here."""
+    for layer in imported.layers:
+        if name in (layer.name, layer.output_name):
+            return layer
+    for unit in imported.units:
+        if isinstance(unit, HostNode) and unit.node.name == name:
+            raise error(f"cannot be mapped: {unit.reason}", where=where)
+    names = [layer.name for layer in imported.layers]
+    raise error(
+        f"has no layer '{name}'{did_you_mean(name, names)}",
+        where=where,
+        notes=[f"its layers are: {', '.join(names) or 'none'}"],
+    )

@@ -1,0 +1,99 @@
+"""Float layers: Conv, Gemm and MatMul with constant float32 weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.codegen.layer import Layer
+from cim.codegen.onnx_geometry import Geometry, geometry_of
+from cim.codegen.onnx_graph import Graph, Node
+from cim.codegen.onnx_operands import (
+    Match,
+    added_operand,
+    fused_activation,
+    required_constant,
+    row_vector,
+    without_zeros,
+)
+from cim.codegen.onnx_reasons import NotMappedError, shown
+
+FLOAT = np.dtype(np.float32)
+
+
+def float_layer(graph: Graph, node: Node) -> Match:
+    """The layer of a Conv, Gemm or MatMul, with the bias Add of a MatMul and a fused activation.
+
+    Raises `NotMappedError` for what cannot run on the cores.
+    """
+    x = node.input(0)
+    weights = required_constant(graph, node.input(1), "weights")
+    for role, dtype in (("input", graph.type(x).dtype), ("weights", weights.dtype)):
+        if dtype != FLOAT:
+            raise NotMappedError(f"the {role}'s type", dtype or "not known", "float32")
+    geometry = geometry_of(graph, node, x, weights)
+    bias = _bias(graph, node, geometry)
+    value = node.outputs[0]
+    nodes = [node]
+    if node.operator == "MatMul":
+        add, bias = _added_bias(graph, value, geometry)
+        if add is not None:
+            nodes.append(add)
+            value = add.outputs[0]
+    fused = fused_activation(graph, value)
+    matrix = geometry.hwio(weights)
+    if node.operator == "Gemm":
+        matrix = matrix * np.float32(node.attribute("alpha", 1.0))
+    layer = Layer(
+        name=node.name,
+        operator=node.operator,
+        layout=geometry.layout,
+        input_name=x,
+        output_name=fused.value,
+        input_shape=geometry.input_shape,
+        output_shape=geometry.output_shape,
+        input_dtype=FLOAT,
+        output_dtype=FLOAT,
+        weights=matrix,
+        bias=None if bias is None else without_zeros(bias),
+        strides=geometry.strides,
+        dilations=geometry.dilations,
+        pads=geometry.pads,
+        activation=fused.activation,
+        quantization=None,
+    )
+    return Match(layer, (*nodes, *fused.nodes))
+
+
+def _bias(graph: Graph, node: Node, geometry: Geometry) -> NDArray[Any] | None:
+    """The third operand of Conv [K] or Gemm (anything that is the same in every row)."""
+    name = node.input(2)
+    beta = float(node.attribute("beta", 1.0)) if node.operator == "Gemm" else 1.0
+    if not name or beta == 0.0:
+        return None
+    bias = required_constant(graph, name, "bias")
+    if node.operator == "Gemm":
+        row = row_vector(bias, geometry.output_shape)
+        if row is None:
+            raise NotMappedError(
+                f"C of shape {shown(bias.shape)}", "different from row to row", "one row vector"
+            )
+        bias = row * np.float32(beta)
+    return bias.astype(FLOAT)
+
+
+def _added_bias(
+    graph: Graph, value: str, geometry: Geometry
+) -> tuple[Node | None, NDArray[Any] | None]:
+    """A constant that is added to every row of a product, and the Add; else None twice."""
+    found = added_operand(graph, value)
+    if found is None:
+        return None, None
+    add, other = found
+    constant = graph.constant(other)
+    if constant is None:
+        return None, None
+    row = row_vector(constant, geometry.output_shape)
+    return (None, None) if row is None else (add, row.astype(FLOAT))

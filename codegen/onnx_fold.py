@@ -1,0 +1,116 @@
+"""Constant folding: shape arithmetic, and what stands between stored weights and their operator.
+
+Exporters compute a Reshape's shape from the Shape of a value, and quantizers may leave weights as
+float constants before a QuantizeLinear. With fixed input shapes both are constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from cim.codegen.onnx_graph import STANDARD_DOMAINS, constant_value, fixed_shape
+
+FOLDED = frozenset({
+    "Add", "Cast", "Concat", "Div", "Gather", "Mul", "QuantizeLinear", "Reshape", "Shape", "Slice",
+    "Squeeze", "Sub", "Transpose", "Unsqueeze",
+})  # fmt: skip
+
+
+def fold_constants(model: onnx.ModelProto) -> bool:
+    """Replace nodes that can be computed now by initializers of the same name, in place.
+
+    DequantizeLinear stays: it tells a quantized operand. Whether anything was replaced.
+    """
+    graph = model.graph
+    known = _Constants(graph)
+    kept = []
+    for node in graph.node:
+        result = _result(node, known, model) if _foldable(node) else None
+        if result is None:
+            kept.append(node)
+            known.add_node(node)
+        else:
+            known.arrays[node.output[0]] = result
+            graph.initializer.append(numpy_helper.from_array(result, node.output[0]))
+    changed = len(kept) < len(graph.node)
+    del graph.node[:]
+    graph.node.extend(kept)
+    folded = {tensor.name for tensor in graph.initializer}
+    infos = [info for info in graph.value_info if info.name not in folded]
+    del graph.value_info[:]
+    graph.value_info.extend(infos)
+    return changed
+
+
+class _Constants:
+    """Constants by name, decoded when first asked for, and the fixed shapes of other values."""
+
+    def __init__(self, graph: onnx.GraphProto) -> None:
+        self.tensors = {tensor.name: tensor for tensor in graph.initializer}
+        self.arrays: dict[str, NDArray[Any]] = {}
+        values = (*graph.value_info, *graph.input, *graph.output)
+        self.shapes = {value.name: fixed_shape(value) for value in values}
+
+    def add_node(self, node: onnx.NodeProto) -> None:
+        """Remember the value of a Constant, or of an Identity of a constant."""
+        if node.domain not in STANDARD_DOMAINS:
+            return
+        if node.op_type == "Constant":
+            content = constant_value(node)
+            if isinstance(content, onnx.TensorProto):
+                self.tensors[node.output[0]] = content
+            elif content is not None:
+                self.arrays[node.output[0]] = content
+        elif node.op_type == "Identity":
+            source = self.get(node.input[0])
+            if source is not None:
+                self.arrays[node.output[0]] = source
+
+    def get(self, name: str) -> NDArray[Any] | None:
+        """The array of a constant; None for any other value."""
+        if name not in self.arrays and name in self.tensors:
+            self.arrays[name] = np.asarray(numpy_helper.to_array(self.tensors[name]))
+        return self.arrays.get(name)
+
+
+def _foldable(node: onnx.NodeProto) -> bool:
+    return node.domain in STANDARD_DOMAINS and node.op_type in FOLDED and len(node.output) == 1
+
+
+def _result(
+    node: onnx.NodeProto, known: _Constants, model: onnx.ModelProto
+) -> NDArray[Any] | None:
+    """The value of a node whose inputs are constant; None where they are not."""
+    if node.op_type == "Shape" and known.get(node.input[0]) is None:
+        shape = known.shapes.get(node.input[0])
+        if shape is None:
+            return None
+        bounds = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        return np.array(shape[bounds.get("start", 0) : bounds.get("end")], dtype=np.int64)
+    feeds = {}
+    for name in node.input:
+        if name:
+            array = known.get(name)
+            if array is None:
+                return None
+            feeds[name] = array
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in feeds.items()
+    ]
+    output = onnx.ValueInfoProto(name=node.output[0])
+    alone = helper.make_model(
+        helper.make_graph([node], "fold", inputs, [output]),
+        opset_imports=model.opset_import,
+        ir_version=model.ir_version,
+    )
+    try:
+        return np.asarray(ReferenceEvaluator(alone).run(None, feeds)[0])
+    except Exception:  # noqa: BLE001  (a kernel may raise anything; the node then stays as it is)
+        return None

@@ -1,0 +1,259 @@
+"""An ONNX graph as the importer reads it: who makes and uses a value, its type, its constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from cim.diagnostics import error
+
+STANDARD_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """What is known of a value before it is computed: None where it is not known."""
+
+    dtype: np.dtype[Any] | None
+    shape: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A node. `name` is unique in the graph; a node without one is called OPERATOR_INDEX."""
+
+    name: str
+    proto: onnx.NodeProto
+
+    @property
+    def operator(self) -> str:
+        """The operator's type, with its domain where that is not the standard one."""
+        if self.proto.domain in STANDARD_DOMAINS:
+            return str(self.proto.op_type)
+        return f"{self.proto.domain}.{self.proto.op_type}"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The values that it makes; optional ones that are left out are not listed."""
+        return tuple(name for name in self.proto.output if name)
+
+    def input(self, index: int) -> str:
+        """The name of input `index`; empty where it is left out."""
+        return str(self.proto.input[index]) if index < len(self.proto.input) else ""
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """Every value that it needs, with repetitions, those used inside its subgraphs included."""
+        captured = [name for graph in _subgraphs(self.proto) for name in _free_names(graph)]
+        return tuple(name for name in self.proto.input if name) + tuple(captured)
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute: a number, bytes, or a list of them."""
+        for attribute in self.proto.attribute:
+            if attribute.name == name:
+                return helper.get_attribute_value(attribute)
+        return default
+
+
+class Graph:
+    """A checked model with fixed input shapes, all data loaded and no local functions.
+
+    `nodes` are the live ones, those that an output needs, in topological order, without the nodes
+    that only make constants. `inputs` are without those that have an initializer: such an input is
+    a constant.
+    """
+
+    def __init__(self, model: onnx.ModelProto, path: str) -> None:
+        self.model = model
+        self.path = path
+        graph = model.graph
+        self.initializers = {tensor.name: tensor for tensor in graph.initializer}
+        self.sparse = {tensor.values.name: tensor for tensor in graph.sparse_initializer}
+        self.inputs = tuple(v.name for v in graph.input if v.name not in self.initializers)
+        self.outputs = tuple(v.name for v in graph.output)
+        self._values = {v.name: v for v in (*graph.value_info, *graph.output, *graph.input)}
+        self._decoded: dict[str, NDArray[Any]] = {}
+        every = _named(graph.node)
+        self.producer = {name: node for node in every for name in node.outputs}
+        live = self._live(every)
+        self.nodes = tuple(
+            node for node in live if not (node.outputs and self.is_constant(node.outputs[0]))
+        )
+        self._uses: dict[str, list[Node]] = {}
+        for node in live:
+            for name in node.reads:
+                self._uses.setdefault(name, []).append(node)
+
+    def _live(self, nodes: list[Node]) -> list[Node]:
+        needed = set(self.outputs)
+        live = []
+        for node in reversed(nodes):
+            if needed.intersection(node.outputs):
+                live.append(node)
+                needed.update(node.reads)
+        return live[::-1]
+
+    def consumers(self, value: str) -> list[Node]:
+        """The live nodes that use a value, one entry per use."""
+        return self._uses.get(value, [])
+
+    def sole_consumer(self, value: str) -> Node | None:
+        """The node that alone uses a value, once; None where others do, or it is a graph output."""
+        uses = self.consumers(value)
+        return uses[0] if len(uses) == 1 and value not in self.outputs else None
+
+    def is_constant(self, value: str) -> bool:
+        """Whether `constant` knows it: an initializer, a Constant, or an Identity of these."""
+        while value not in self.initializers:
+            node = self.producer.get(value)
+            if node is None:
+                return False
+            if node.operator == "Constant":
+                return constant_value(node.proto) is not None
+            if node.operator != "Identity":
+                return False
+            value = node.input(0)
+        return True
+
+    def constant(self, value: str) -> NDArray[Any] | None:
+        """The array behind a constant value, None for any other value.
+
+        Raises `CimError` for data that does not fit its own shape and type.
+        """
+        if not self.is_constant(value):
+            return None
+        if value not in self._decoded:
+            self._decoded[value] = self._decode(value)
+        return self._decoded[value]
+
+    def _decode(self, value: str) -> NDArray[Any]:
+        if value in self.initializers:
+            return _to_array(self.initializers[value], self.path)
+        node = self.producer[value]
+        if node.operator == "Identity":
+            source = self.constant(node.input(0))
+            assert source is not None
+            return source
+        content = constant_value(node.proto)
+        if isinstance(content, onnx.TensorProto):
+            return _to_array(content, self.path)
+        assert content is not None
+        return content
+
+    def type(self, value: str) -> TensorType:
+        """Element type and shape of a value."""
+        if value in self.initializers:
+            tensor = self.initializers[value]
+            return TensorType(_dtype(tensor.data_type), tuple(tensor.dims))
+        if self.is_constant(value):
+            array = self.constant(value)
+            assert array is not None
+            return TensorType(array.dtype, array.shape)
+        info = self._values.get(value)
+        if info is None or info.type.WhichOneof("value") != "tensor_type":
+            return TensorType(None, None)
+        return TensorType(_dtype(info.type.tensor_type.elem_type), fixed_shape(info))
+
+    def value_info(self, value: str) -> onnx.ValueInfoProto:
+        """Name, type and shape as a subgraph that takes or gives this value must declare them.
+
+        Raises `CimError` where the type is not known, as after an operator that ONNX does not
+        define.
+        """
+        info = self._values.get(value)
+        if info is not None and info.type.WhichOneof("value") is not None:
+            return info
+        found = self.type(value)
+        if found.dtype is None:
+            node = self.producer.get(value)
+            maker = f", made by {node.operator} '{node.name}'," if node is not None else ""
+            raise error(
+                f"the type of value '{value}'{maker} is not known",
+                where=self.path,
+                notes=["declare it in the model's value_info"],
+            )
+        element = helper.np_dtype_to_tensor_dtype(found.dtype)
+        return helper.make_tensor_value_info(value, element, found.shape)
+
+
+def fixed_shape(info: onnx.ValueInfoProto) -> tuple[int, ...] | None:
+    """The shape of a tensor value; None where any dimension or the rank is unknown."""
+    tensor = info.type.tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    dims = tuple(d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim)
+    return None if any(d < 0 for d in dims) else dims
+
+
+def _named(protos: Any) -> list[Node]:
+    counts: dict[str, int] = {}
+    for proto in protos:
+        counts[proto.name] = counts.get(proto.name, 0) + 1
+    taken = set(counts)
+    nodes = []
+    for index, proto in enumerate(protos):
+        name = proto.name
+        if not name or counts[name] > 1:
+            name = f"{name or proto.op_type}_{index}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        nodes.append(Node(name, proto))
+    return nodes
+
+
+def _subgraphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in proto.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        elif attribute.type == onnx.AttributeProto.GRAPHS:
+            yield from attribute.graphs
+
+
+def _free_names(graph: onnx.GraphProto) -> Iterator[str]:
+    """The names that a subgraph takes from outside."""
+    known = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    known |= {t.values.name for t in graph.sparse_initializer}
+    for node in graph.node:
+        inner = [name for sub in _subgraphs(node) for name in _free_names(sub)]
+        for name in (*node.input, *inner):
+            if name and name not in known:
+                yield name
+        known.update(node.output)
+    for output in graph.output:
+        if output.name not in known:
+            yield output.name
+
+
+def constant_value(node: onnx.NodeProto) -> onnx.TensorProto | NDArray[Any] | None:
+    """What a Constant node holds; None for strings and sparse tensors."""
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            return attribute.t
+        if attribute.name in ("value_float", "value_floats"):
+            return np.array(helper.get_attribute_value(attribute), dtype=np.float32)
+        if attribute.name in ("value_int", "value_ints"):
+            return np.array(helper.get_attribute_value(attribute), dtype=np.int64)
+    return None
+
+
+def _to_array(tensor: onnx.TensorProto, path: str) -> NDArray[Any]:
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError) as problem:
+        raise error(f"constant '{tensor.name}' cannot be read: {problem}", where=path) from problem
+
+
+def _dtype(element: int) -> np.dtype[Any] | None:
+    try:
+        dtype: np.dtype[Any] = np.dtype(helper.tensor_dtype_to_np_dtype(element))
+    except KeyError:
+        return None
+    return dtype

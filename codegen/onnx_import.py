@@ -1,0 +1,128 @@
+"""ONNX models to units: layers for the CIM cores, and nodes for the host, with the reason."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cim.codegen.layer import Layer
+from cim.codegen.onnx_float import float_layer
+from cim.codegen.onnx_geometry import multiply_accumulates
+from cim.codegen.onnx_graph import Graph, Node
+from cim.codegen.onnx_load import load_graph
+from cim.codegen.onnx_operands import Match
+from cim.codegen.onnx_quantized import integer_layer, qdq_layer, qlinear_layer
+from cim.codegen.onnx_reasons import NotMappedError, Reason
+
+
+@dataclass(frozen=True, eq=False)
+class HostNode:
+    """A node that the host runs, why, and its multiply-accumulates (0 for glue)."""
+
+    node: Node
+    reason: Reason
+    macs: int
+
+
+@dataclass(frozen=True, eq=False)
+class LayerUnit:
+    """A layer for the CIM cores and the nodes that it replaces."""
+
+    layer: Layer
+    nodes: tuple[Node, ...]
+
+
+Unit = HostNode | LayerUnit
+
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A model as units in topological order. Nodes that no output needs are left out."""
+
+    graph: Graph
+    units: tuple[Unit, ...]
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers in topological order."""
+        return tuple(unit.layer for unit in self.units if isinstance(unit, LayerUnit))
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the whole model."""
+        return sum(u.layer.macs if isinstance(u, LayerUnit) else u.macs for u in self.units)
+
+
+def import_model(
+    path: str | os.PathLike[str],
+    dims: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> Imported:
+    """Read a model and find the layers that the CIM cores can run.
+
+    `dims` fixes symbolic dimensions (`--dim`), `input_shapes` inputs (`--input-shape`). Raises
+    `CimError` as `load_graph` does; a node that cannot be mapped is no error.
+    """
+    return import_graph(load_graph(path, dims, input_shapes))
+
+
+def import_graph(graph: Graph) -> Imported:
+    """The units of a graph that has been read."""
+    matches: dict[Node, Match] = {}
+    reasons: dict[Node, Reason] = {}
+    for node in graph.nodes:
+        try:
+            match = _recognize(graph, node)
+        except NotMappedError as why:
+            reasons[node] = Reason(node.name, node.operator, why.subject, why.found, why.accepted)
+        else:
+            if match is not None:
+                matches[node] = match
+    replaced = {node for match in matches.values() for node in match.nodes}
+    needed = _needed(graph, matches, replaced)
+    # A layer stands where the last of its nodes stood: its input is made, its output not yet read.
+    last = {match.nodes[-1]: match for match in matches.values()}
+    units: list[Unit] = []
+    for node in graph.nodes:
+        if node in last:
+            units.append(LayerUnit(last[node].layer, last[node].nodes))
+        elif node not in replaced and node in needed:
+            reason = reasons.get(node, Reason(node.name, node.operator))
+            units.append(HostNode(node, reason, multiply_accumulates(graph, node)))
+    return Imported(graph, tuple(units))
+
+
+def _recognize(graph: Graph, node: Node) -> Match | None:
+    """The layer at a matrix operator; None for other operators. Raises `NotMappedError`."""
+    find = RECOGNIZED.get(node.operator)
+    return find(graph, node) if find is not None else None
+
+
+def _float_or_qdq(graph: Graph, node: Node) -> Match:
+    source = graph.producer.get(node.input(1))
+    if source is not None and source.operator == "DequantizeLinear":
+        return qdq_layer(graph, node)
+    return float_layer(graph, node)
+
+
+RECOGNIZED: dict[str, Callable[[Graph, Node], Match]] = {
+    "Conv": _float_or_qdq,
+    "Gemm": _float_or_qdq,
+    "MatMul": _float_or_qdq,
+    "QLinearConv": qlinear_layer,
+    "QLinearMatMul": qlinear_layer,
+    "ConvInteger": integer_layer,
+    "MatMulInteger": integer_layer,
+}
+
+
+def _needed(graph: Graph, matches: dict[Node, Match], replaced: set[Node]) -> set[Node]:
+    """The host nodes whose values an output, a layer or another needed node reads."""
+    wanted = set(graph.outputs) | {match.layer.input_name for match in matches.values()}
+    needed = set()
+    for node in reversed(graph.nodes):
+        if node not in replaced and wanted.intersection(node.outputs):
+            needed.add(node)
+            wanted.update(node.reads)
+    return needed

@@ -1,0 +1,362 @@
+"""Integer layers: QDQ forms of Conv, Gemm and MatMul, QLinear operators, and the Integer operators.
+
+A QDQ layer runs from the integer tensor before its input's DequantizeLinear to the one after its
+QuantizeLinear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.codegen.layer import Activation, Layer, Quantization
+from cim.codegen.onnx_geometry import Geometry, geometry_of
+from cim.codegen.onnx_graph import Graph, Node
+from cim.codegen.onnx_operands import (
+    Match,
+    added_operand,
+    fused_activation,
+    required_constant,
+    row_vector,
+    without_zeros,
+)
+from cim.codegen.onnx_reasons import NotMappedError, shown
+
+BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+INT32 = np.iinfo(np.int32)
+FLOAT = np.dtype(np.float32)
+
+
+@dataclass(frozen=True)
+class Input:
+    """The integer input tensor with its one scale and zero point."""
+
+    name: str
+    scale: np.float32
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Integer weights as the model stores them; scales and zero points for one or all channels."""
+
+    values: NDArray[Any]
+    scale: NDArray[np.float32]
+    zero_point: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output tensor; scale None for an int32 one."""
+
+    name: str
+    scale: np.float32 | None
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class Finish:
+    """What follows the sum: bias (int32), activation, and the nodes that make them."""
+
+    bias: NDArray[Any] | None
+    activation: Activation
+    nodes: tuple[Node, ...]
+
+
+def qdq_layer(graph: Graph, node: Node) -> Match:
+    """The layer of a Conv, Gemm or MatMul between DequantizeLinear and QuantizeLinear.
+
+    Raises `NotMappedError` for what cannot run on the cores.
+    """
+    x = _dequantized_input(graph, node.input(0))
+    source = graph.producer[node.input(1)]
+    values = required_constant(graph, source.input(0), "weights")
+    geometry = geometry_of(graph, node, x.name, values)
+    weights = Weights(values, *_weight_numbers(graph, source, values, geometry.axis))
+    if node.operator == "Gemm" and node.attribute("alpha", 1.0) != 1.0:
+        raise NotMappedError("alpha", node.attribute("alpha"), "1 in a quantized layer")
+    unit = x.scale * weights.scale
+    bias, value, nodes = None, node.outputs[0], [node]
+    if node.input(2):
+        if node.operator == "Gemm" and node.attribute("beta", 1.0) != 1.0:
+            raise NotMappedError("beta", node.attribute("beta"), "1 in a quantized layer")
+        bias = _integer_bias(graph, node.input(2), unit, geometry)
+    elif node.operator == "MatMul" and (found := added_operand(graph, value)) is not None:
+        add, other = found
+        bias = _integer_bias(graph, other, unit, geometry)
+        nodes.append(add)
+        value = add.outputs[0]
+    fused = fused_activation(graph, value)
+    quantize = _quantize_node(graph, fused.value)
+    output = Output(
+        quantize.outputs[0],
+        _scale(graph, quantize.input(1), "y_scale"),
+        _zero_point(graph, quantize.input(2), "y_zero_point"),
+    )
+    finish = Finish(bias, fused.activation, (*nodes, *fused.nodes, quantize))
+    return _match(graph, node, geometry, x, weights, output, finish)
+
+
+def qlinear_layer(graph: Graph, node: Node) -> Match:
+    """The layer of a QLinearConv or QLinearMatMul. Raises `NotMappedError` like `qdq_layer`."""
+    x = Input(
+        node.input(0),
+        _scale(graph, node.input(1), "x_scale"),
+        _zero_point(graph, node.input(2), "x_zero_point"),
+    )
+    values = required_constant(graph, node.input(3), "weights")
+    geometry = geometry_of(graph, node, x.name, values)
+    scale = _vector(graph, node.input(4), "w_scale", values, geometry).astype(np.float32)
+    zero_point = _vector(graph, node.input(5), "w_zero_point", values, geometry).astype(np.int32)
+    bias = required_constant(graph, node.input(8), "bias") if node.input(8) else None
+    output = Output(
+        node.outputs[0],
+        _scale(graph, node.input(6), "y_scale"),
+        _zero_point(graph, node.input(7), "y_zero_point"),
+    )
+    weights = Weights(values, scale, zero_point)
+    return _match(graph, node, geometry, x, weights, output, Finish(bias, Activation(), (node,)))
+
+
+def integer_layer(graph: Graph, node: Node) -> Match:
+    """The layer of a ConvInteger or MatMulInteger, whose output is the int32 sum itself."""
+    values = required_constant(graph, node.input(1), "weights")
+    zero_point = _zero_point(graph, node.input(2), "x_zero_point") if node.input(2) else 0
+    x = Input(node.input(0), np.float32(1), zero_point)
+    geometry = geometry_of(graph, node, x.name, values)
+    weight_zero = np.zeros(1, dtype=np.int32)
+    if node.input(3):
+        found = _vector(graph, node.input(3), "w_zero_point", values, geometry)
+        weight_zero = found.astype(np.int32)
+    weights = Weights(values, np.ones(1, dtype=np.float32), weight_zero)
+    output = Output(node.outputs[0], None, 0)
+    return _match(graph, node, geometry, x, weights, output, Finish(None, Activation(), (node,)))
+
+
+def _match(
+    graph: Graph,
+    node: Node,
+    geometry: Geometry,
+    x: Input,
+    weights: Weights,
+    output: Output,
+    finish: Finish,
+) -> Match:
+    types = {
+        "input": graph.type(x.name).dtype,
+        "weights": weights.values.dtype,
+        "output": graph.type(output.name).dtype,
+    }
+    for role, dtype in types.items():
+        if dtype not in BYTES and not (role == "output" and output.scale is None):
+            raise NotMappedError(f"the {role}'s type", dtype or "not known", "int8 or uint8")
+    bias = None if finish.bias is None else without_zeros(finish.bias)
+    quantization = Quantization(
+        x_scale=x.scale,
+        x_zp=x.zero_point,
+        w_scale=weights.scale,
+        w_zp=weights.zero_point,
+        y_scale=output.scale,
+        y_zp=output.zero_point,
+    )
+    layer = Layer(
+        name=node.name,
+        operator=node.operator,
+        layout=geometry.layout,
+        input_name=x.name,
+        output_name=output.name,
+        input_shape=geometry.input_shape,
+        output_shape=geometry.output_shape,
+        input_dtype=np.dtype(types["input"]),
+        output_dtype=np.dtype(np.int32) if output.scale is None else np.dtype(types["output"]),
+        weights=geometry.hwio(weights.values),
+        bias=bias,
+        strides=geometry.strides,
+        dilations=geometry.dilations,
+        pads=geometry.pads,
+        activation=finish.activation,
+        quantization=quantization,
+    )
+    _require_representable(layer, quantization)
+    return Match(layer, finish.nodes)
+
+
+def _require_representable(layer: Layer, q: Quantization) -> None:
+    """Every factor is a positive finite float32, and no sum leaves the range of int32."""
+    if q.y_scale is not None:
+        with np.errstate(over="ignore", under="ignore"):
+            factors = (q.x_scale * q.w_scale) / q.y_scale
+        if not np.all(np.isfinite(factors) & (factors > 0)):
+            bad = factors[~(np.isfinite(factors) & (factors > 0))][0]
+            raise NotMappedError("x_scale * w_scale / y_scale", bad, "a positive float32")
+    limits = np.iinfo(layer.input_dtype)
+    widest = max(int(limits.max) - q.x_zp, q.x_zp - int(limits.min))
+    sums = np.abs(layer.matrix.astype(np.int64)).sum(axis=0) * widest
+    if layer.bias is not None:
+        sums = sums + np.abs(layer.bias.astype(np.int64))
+    if sums.max() > INT32.max:
+        raise NotMappedError("the largest sum", int(sums.max()), f"<= {INT32.max} (int32)")
+
+
+# --- DequantizeLinear and QuantizeLinear ---
+
+
+def _dequantized_input(graph: Graph, value: str) -> Input:
+    node = graph.producer.get(value)
+    if node is None or node.operator != "DequantizeLinear":
+        maker = "a graph input or constant" if node is None else f"made by {node.operator}"
+        raise NotMappedError(
+            f"input '{value}'", maker, "the output of a DequantizeLinear, as the weights are"
+        )
+    _refuse_blocks(node)
+    return Input(
+        node.input(0),
+        _scale(graph, node.input(1), "x_scale"),
+        _zero_point(graph, node.input(2), "x_zero_point"),
+    )
+
+
+def _quantize_node(graph: Graph, value: str) -> Node:
+    node = graph.sole_consumer(value)
+    if node is not None and node.operator == "QuantizeLinear" and node.input(0) == value:
+        _refuse_blocks(node)
+        return node
+    if value in graph.outputs:
+        found = "a graph output"
+    elif node is not None:
+        found = f"used by {node.operator} '{node.name}'"
+    else:
+        found = f"used {len(graph.consumers(value))} times"
+    raise NotMappedError(f"value '{value}'", found, "used by one QuantizeLinear alone")
+
+
+def _refuse_blocks(node: Node) -> None:
+    if node.attribute("block_size", 0):
+        size = node.attribute("block_size")
+        raise NotMappedError(f"block_size of {node.operator} '{node.name}'", size, "0")
+
+
+def _scale(graph: Graph, value: str, role: str) -> np.float32:
+    """The one scale of an activation tensor."""
+    array = _positive(required_constant(graph, value, role), role)
+    if array.size != 1:
+        raise NotMappedError(f"{role}'s number of elements", array.size, "1")
+    return np.float32(array.reshape(-1)[0])
+
+
+def _positive(array: NDArray[Any], role: str) -> NDArray[Any]:
+    if array.dtype != FLOAT:
+        raise NotMappedError(f"the type of {role}", array.dtype, "float32")
+    wrong = array[~(np.isfinite(array) & (array > 0))]
+    if wrong.size:
+        raise NotMappedError(role, wrong.reshape(-1)[0], "positive and finite")
+    return array
+
+
+def _zero_point(graph: Graph, value: str, role: str) -> int:
+    """The one zero point of an activation tensor; 0 where it is left out."""
+    if not value:
+        return 0
+    array = required_constant(graph, value, role)
+    if array.size != 1:
+        raise NotMappedError(f"{role}'s number of elements", array.size, "1")
+    return int(array.reshape(-1)[0])
+
+
+def _weight_numbers(
+    graph: Graph, source: Node, values: NDArray[Any], axis: int
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Scales and zero points of the weights' DequantizeLinear, 1 or K each."""
+    _refuse_blocks(source)
+    scale = _positive(required_constant(graph, source.input(1), "w_scale"), "w_scale")
+    zero_point = np.zeros(scale.shape, dtype=np.int32)
+    if source.input(2):
+        zero_point = required_constant(graph, source.input(2), "w_zero_point").astype(np.int32)
+    if max(scale.size, zero_point.size) > 1:
+        stated = source.attribute("axis", 1) % values.ndim
+        if stated != axis:
+            raise NotMappedError("the axis of w_scale", stated, f"{axis} (the output channels)")
+    _require_channels(scale, "w_scale", values.shape[axis])
+    _require_channels(zero_point, "w_zero_point", values.shape[axis])
+    return scale.reshape(-1), zero_point.reshape(-1)
+
+
+def _vector(
+    graph: Graph, value: str, role: str, values: NDArray[Any], geometry: Geometry
+) -> NDArray[Any]:
+    """A scale or zero point of weights that one operator takes itself, 1 or K elements."""
+    array = required_constant(graph, value, role)
+    if role == "w_scale":
+        _positive(array, role)
+    _require_channels(array, role, values.shape[geometry.axis])
+    return array.reshape(-1)
+
+
+def _require_channels(array: NDArray[Any], role: str, channels: int) -> None:
+    if array.size != 1 and not (array.size == channels and array.shape[-1] == channels):
+        raise NotMappedError(
+            f"the shape of {role}", shown(array.shape), f"1 or {channels} elements"
+        )
+
+
+# --- bias ---
+
+
+def _integer_bias(
+    graph: Graph, value: str, unit: NDArray[np.float32], geometry: Geometry
+) -> NDArray[Any]:
+    """A bias in units of x_scale * w_scale, int32 [K].
+
+    A bias with other scales, or a float one, is converted if the float32 numbers that it stands for
+    stay what they are (to one unit in the last place); else `NotMappedError`.
+    """
+    node = graph.producer.get(value)
+    channels = geometry.output_shape[-1] if geometry.layout == "ROWS" else geometry.output_shape[1]
+    rows = geometry.output_shape if geometry.layout == "ROWS" else (channels,)
+    units = np.broadcast_to(unit, (channels,))
+    if node is None or node.operator != "DequantizeLinear":
+        numbers = required_constant(graph, value, "bias")
+        return _converted(_same_rows(numbers, rows), units, "float")
+    _refuse_blocks(node)
+    stored = required_constant(graph, node.input(0), "bias").astype(np.int64)
+    scale = _positive(
+        required_constant(graph, node.input(1), "the bias's scale"), "the bias's scale"
+    )
+    if node.input(2):
+        zero_point = required_constant(graph, node.input(2), "the bias's zero point")
+        stored = stored - _along(zero_point.astype(np.int64), node, stored.ndim)
+    integers = _same_rows(stored, rows)
+    scales = _same_rows(np.broadcast_to(_along(scale, node, stored.ndim), stored.shape), rows)
+    if np.array_equal(scales, units) and np.all(np.abs(integers) <= INT32.max):
+        return integers.astype(np.int32)
+    return _converted(integers.astype(np.float32) * scales, units, f"in units of {scales[0]:g}")
+
+
+def _along(numbers: NDArray[Any], node: Node, rank: int) -> NDArray[Any]:
+    """Per-channel numbers of a DequantizeLinear, shaped to broadcast against its input."""
+    if numbers.size == 1:
+        return numbers.reshape(())
+    shape = [1] * rank
+    shape[node.attribute("axis", 1) % rank] = numbers.size
+    return numbers.reshape(shape)
+
+
+def _same_rows(numbers: NDArray[Any], rows: tuple[int, ...]) -> NDArray[Any]:
+    row = row_vector(numbers, rows)
+    if row is None:
+        found = f"different from row to row (shape {shown(numbers.shape)})"
+        raise NotMappedError("bias", found, "one row vector")
+    return row
+
+
+def _converted(numbers: NDArray[Any], units: NDArray[np.float32], found: str) -> NDArray[Any]:
+    exact = numbers.astype(np.float64)
+    integers = np.rint(exact / units)
+    near = np.abs(integers * units.astype(np.float64) - exact) <= np.abs(exact) * 2.0**-23
+    if not np.all(near) or np.any(np.abs(integers) > INT32.max):
+        accepted = f"a multiple of x_scale * w_scale ({units[0]:g})"
+        raise NotMappedError("bias", found, accepted)
+    return integers.astype(np.int32)

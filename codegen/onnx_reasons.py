@@ -1,0 +1,39 @@
+"""Why a node runs on the host: which of its properties, the value found, what would be accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class NotMappedError(Exception):
+    """A matrix operator that the CIM cores cannot run: `subject` is `found`, must be `accepted`."""
+
+    def __init__(self, subject: str, found: object, accepted: object) -> None:
+        self.subject = subject
+        self.found = str(found)
+        self.accepted = str(accepted)
+        super().__init__(f"{subject} is {found}, must be {accepted}")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """The reason for one node. Glue operators (pooling, reshape, softmax) have no `subject`."""
+
+    node: str
+    operator: str
+    subject: str = ""
+    found: str = ""
+    accepted: str = ""
+
+    def __str__(self) -> str:
+        who = f"{self.operator} '{self.node}'"
+        if not self.subject:
+            return f"{who}: no matrix with constant weights"
+        return f"{who}: {self.subject} is {self.found}, must be {self.accepted}"
+
+
+def shown(shape: tuple[int, ...] | None) -> str:
+    """A shape as 1x3x8x8, `scalar` for rank 0."""
+    if shape is None:
+        return "not known"
+    return "x".join(map(str, shape)) if shape else "scalar"

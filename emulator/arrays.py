@@ -1,0 +1,31 @@
+"""NumPy arrays in files."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.diagnostics import error
+from cim.files import read_bytes
+
+
+def read_npy(path: str) -> NDArray[Any]:
+    """An array from a `.npy` file. Raises `CimError` for a file that is none; never unpickles."""
+    try:
+        loaded = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
+    except (ValueError, EOFError, OSError) as problem:
+        reason = "it holds Python objects" if "allow_pickle" in str(problem) else str(problem)
+        raise error(f"is not a .npy file that can be read: {reason}", where=path) from None
+    if not isinstance(loaded, np.ndarray):
+        raise error("is not a .npy file but an archive of several arrays", where=path)
+    return loaded
+
+
+def npy_bytes(values: NDArray[Any]) -> bytes:
+    """The content of a `.npy` file."""
+    out = io.BytesIO()
+    np.save(out, values, allow_pickle=False)
+    return out.getvalue()

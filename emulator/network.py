@@ -1,0 +1,219 @@
+"""Runs a whole network: CIM layers on the emulated chip, everything between them on the host."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.asm.image import digest, read_image
+from cim.asm.network_file import HostStep, LayerStep, Network, Tensor, read_network
+from cim.diagnostics import error
+from cim.emulator import host
+from cim.emulator.arrays import npy_bytes, read_npy
+from cim.emulator.check import check_layer, check_network
+from cim.emulator.network_stats import (
+    NetworkStats,
+    encode_network_stats,
+    print_network_summary,
+    total_of,
+)
+from cim.emulator.prepare import Prepared, prepare
+from cim.emulator.run import Result
+from cim.emulator.settings import timing_machine
+from cim.emulator.stats import collect
+from cim.files import read_bytes, write_all
+from cim.isa.machine import Machine
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass
+class NetworkRun:
+    """Outputs by name, the batch as leading dimension, and the runs of each layer, one an image."""
+
+    outputs: Arrays
+    results: dict[str, list[Result]] = field(default_factory=dict)
+
+
+class LoadedNetwork:
+    """A network with its images and host models read and checked, ready to run.
+
+    `settings` are `SECTION.KEY=VALUE` changes of timing keys. Raises `CimError` for a missing or changed file.
+    """
+
+    def __init__(self, path: str | Path, settings: Sequence[str] = ()) -> None:
+        self.path = Path(path)
+        self.network: Network = read_network(path)
+        self.layers: dict[str, Prepared] = {}
+        self.machines: dict[str, Machine] = {}
+        self.sessions: dict[str, Any] = {}
+        self.quantized = False
+        for step in self.network.steps:
+            if isinstance(step, LayerStep):
+                image = read_image(self.path.parent / step.cfg)
+                self.layers[step.name] = prepare(image)
+                self.quantized |= image.config.mode != "f32"
+                self.machines[step.name] = timing_machine(image.config.machine, settings)
+            else:
+                self.sessions[step.model] = self._session(step.model, step.sha256)
+
+    def _session(self, name: str, sha256: str) -> Any:
+        path = self.path.parent / name
+        content = read_bytes(path)
+        if digest(content) != sha256:
+            raise error(
+                f"SHA-256 is {digest(content)[:16]}…, {self.path.name} names {sha256[:16]}…",
+                where=str(path),
+                notes=["compile again, or take all files from the same run"],
+            )
+        return onnx_session(content)
+
+    def run(self, inputs: Arrays, check: bool = False, max_cycles: int | None = None) -> NetworkRun:
+        """Run a batch, image by image; a leading dimension of 1 in the model may be any number here.
+
+        With `check`, every layer's output is compared with the NumPy reference and the network's with
+        onnxruntime; raises `Mismatch`. Raises what `host.run_layer` raises, and `CimError` for inputs of
+        another shape or type.
+        """
+        count = self._batch(inputs)
+        done = NetworkRun({})
+        reference = None
+        if check:
+            reference = self._session(self.network.reference, self.network.reference_sha256)
+        images = []
+        for index in range(count):
+            one = {
+                tensor.name: inputs[tensor.name]
+                if count == 1
+                else inputs[tensor.name][index : index + 1]
+                for tensor in self.network.inputs
+            }
+            images.append(self._run_one(one, done, check, max_cycles))
+            if reference is not None:
+                check_network(
+                    self.network, reference, one, images[-1], self.quantized, str(self.path)
+                )
+        done.outputs = {
+            tensor.name: images[0][tensor.name]
+            if count == 1
+            else np.concatenate([image[tensor.name] for image in images])
+            for tensor in self.network.outputs
+        }
+        return done
+
+    def _batch(self, inputs: Arrays) -> int:
+        counts = set()
+        for tensor in self.network.inputs:
+            if tensor.name not in inputs:
+                raise error(f"input '{tensor.name}' is missing", where=str(self.path))
+            counts.add(_batch_of(tensor, inputs[tensor.name], str(self.path)))
+        if len(counts) > 1:
+            raise error(
+                f"the inputs have different batches: {', '.join(map(str, sorted(counts)))}",
+                where=str(self.path),
+            )
+        return counts.pop() if counts else 1
+
+    def _run_one(
+        self, inputs: Arrays, done: NetworkRun, check: bool, max_cycles: int | None
+    ) -> Arrays:
+        values = dict(inputs)
+        for step in self.network.steps:
+            if isinstance(step, HostStep):
+                feed = {name: values[name] for name in step.inputs}
+                made = self.sessions[step.model].run(step.outputs, feed)
+                values.update(zip(step.outputs, made, strict=True))
+                continue
+            prepared = self.layers[step.name]
+            machine = self.machines[step.name]
+            ran = host.run_layer(prepared, values[step.input], None, machine, max_cycles)
+            if check:
+                check_layer(prepared.image, values[step.input], ran.output)
+            values[step.output] = ran.output
+            # The memory of thousands of runs is not kept; the figures are.
+            slim = [replace(result, memory=result.memory[:0]) for result in ran.results]
+            done.results.setdefault(step.name, []).extend(slim)
+        return {tensor.name: values[tensor.name] for tensor in self.network.outputs}
+
+    def stats(self, done: NetworkRun) -> NetworkStats:
+        """The figures of a run: per layer, and summed. Raises `CimError` for a network without layers."""
+        layers = {name: collect(runs) for name, runs in done.results.items()}
+        if not layers:
+            raise error("has no CIM layer: there is nothing to count", where=str(self.path))
+        return NetworkStats(total_of(list(layers.values())), layers, self.network.host)
+
+
+def onnx_session(content: bytes) -> Any:
+    """An onnxruntime session that computes what the model says, without fusing or reordering."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def _batch_of(tensor: Tensor, x: NDArray[Any], where: str) -> int:
+    shape = tuple(tensor.shape)
+    batched = (
+        bool(shape) and shape[0] == 1 and x.shape[1:] == shape[1:] and len(x.shape) == len(shape)
+    )
+    if str(x.dtype) != tensor.dtype or not (x.shape == shape or (batched and len(x))):
+        raise error(
+            f"input '{tensor.name}' must be {_shown(shape)} {tensor.dtype}, not {_shown(x.shape)} {x.dtype}",
+            where=where,
+        )
+    return len(x) if batched else 1
+
+
+def _shown(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "a scalar"
+
+
+def run_network_command(args: argparse.Namespace) -> int:
+    """`cim-emu network.json`: read everything, run, then write everything."""
+    if args.load or args.dump:
+        raise error("--load and --dump are for a single layer's cfg", where=args.file)
+    if not args.input:
+        raise error("a network needs --input", where=args.file)
+    loaded = LoadedNetwork(args.file, args.settings)
+    names = [tensor.name for tensor in loaded.network.inputs]
+    inputs = dict(_named(text, names) for text in args.input)
+    done = loaded.run(inputs, args.check, args.max_cycles)
+    stats = loaded.stats(done)
+    files: dict[Path, bytes] = {}
+    outputs = [tensor.name for tensor in loaded.network.outputs]
+    for text in args.output or ():
+        name, _, path = text.rpartition("=")
+        name = name or outputs[0]
+        if name not in done.outputs:
+            raise error(f"has no output '{name}'; there are {', '.join(outputs)}", where=args.file)
+        files[Path(path)] = npy_bytes(done.outputs[name])
+    if args.stats:
+        files[Path(args.stats)] = encode_network_stats(stats)
+    write_all(files)
+    if not args.quiet:
+        print_network_summary(stats)
+    return 0
+
+
+def _named(text: str, names: Sequence[str]) -> tuple[str, NDArray[Any]]:
+    """`X.npy` is the only input, `NAME=X.npy` one of several."""
+    name, equals, path = text.rpartition("=")
+    if not equals:
+        if len(names) != 1:
+            raise error(
+                f"must be NAME=X.npy, the inputs are {', '.join(names)}", where=f"--input {text}"
+            )
+        name = names[0]
+    if name not in names:
+        raise error(
+            f"unknown input '{name}'; there are {', '.join(names)}", where=f"--input {text}"
+        )
+    return name, read_npy(path)

@@ -1,0 +1,252 @@
+"""The golden reference of a layer: NumPy alone, from its description and its ONNX reference.
+
+It shares no code with compiler, interpreter or emulator. spec/machine.md states the same rules in
+words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Described(Protocol):
+    """What the reference reads of a layer's description (`LayerDescription` of the cfg has it).
+
+    `kernel` is KY, KX, C, K; `pads` are top, left, bottom, right.
+    """
+
+    @property
+    def layout(self) -> str:
+        """NCHW or ROWS."""
+
+    @property
+    def output_shape(self) -> Sequence[int]:
+        """The model's own."""
+
+    @property
+    def kernel(self) -> Sequence[int]:
+        """KY, KX, C, K."""
+
+    @property
+    def strides(self) -> Sequence[int]:
+        """Down, right."""
+
+    @property
+    def dilations(self) -> Sequence[int]:
+        """Down, right."""
+
+    @property
+    def pads(self) -> Sequence[int]:
+        """Top, left, bottom, right."""
+
+    @property
+    def activation(self) -> str:
+        """One of none, relu, leaky_relu, clip."""
+
+    @property
+    def alpha(self) -> float:
+        """The slope of a leaky_relu."""
+
+    @property
+    def scheme(self) -> str:
+        """One of sequential, linear, cyclic, ring."""
+
+    @property
+    def vertical_groups(self) -> int:
+        """P_V."""
+
+
+OUTPUT_TYPES = {
+    name: np.dtype(kind)
+    for name, kind in (("i8", "i1"), ("u8", "u1"), ("i32", "i4"), ("f32", "f4"))
+}
+
+
+def reference_output(
+    layer: Described, mode: str, ofm: str, model: bytes, x: NDArray[Any], crossbar_inputs: int
+) -> NDArray[Any]:
+    """What the layer gives for input `x` (the model's shape, layout and type), likewise.
+
+    `mode` is f32, i8 or i8n, `ofm` the OFM's element type, `model` the bytes of the layer's ONNX
+    reference, `crossbar_inputs` the rows N of a crossbar, which cut the kernel matrix. i8 and i8n
+    are exact to the bit; f32 accumulates in float64. Raises `ValueError` where kernel matrix and
+    P_V do not go together.
+    """
+    numbers = _initializers(model)
+    rows = int(np.prod(layer.kernel[:3], dtype=np.int64))
+    if -(-rows // crossbar_inputs) != layer.vertical_groups:
+        raise ValueError(
+            f"{rows} kernel rows on crossbars with {crossbar_inputs} inputs make "
+            f"{-(-rows // crossbar_inputs)} vertical groups, the layer has {layer.vertical_groups}"
+        )
+    weights = numbers["w"]
+    if layer.layout == "NCHW":
+        weights = weights.transpose(2, 3, 1, 0)
+    matrix = weights.reshape(rows, layer.kernel[3])
+    if mode == "f32":
+        y = _float(layer, numbers, matrix, x)
+    else:
+        patches = _patches(layer, x.astype(np.int64) - int(numbers["x_zp"]))
+        cells = matrix.astype(np.int64) - numbers["w_zp"].astype(np.int64)
+        if mode == "i8":
+            y = _wide(layer, ofm, numbers, patches, cells)
+        else:
+            y = _narrow(layer, ofm, numbers, patches, cells, crossbar_inputs)
+    y = y.astype(OUTPUT_TYPES[ofm])
+    if layer.layout == "ROWS":
+        return y.reshape(layer.output_shape)
+    _, channels, height, width = layer.output_shape
+    return np.ascontiguousarray(y.T).reshape(1, channels, height, width)
+
+
+def _initializers(model: bytes) -> dict[str, NDArray[Any]]:
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load_model_from_string(model).graph
+    return {tensor.name: np.asarray(numpy_helper.to_array(tensor)) for tensor in graph.initializer}
+
+
+def _patches(layer: Described, x: NDArray[Any]) -> NDArray[np.float64]:
+    """im2col: one row per output vector, columns in the order (ky, kx, c); padding is 0.
+
+    Integers below 2**53 are exact as float64, and so are their products and sums here: at most
+    2**31 rows of 2**16 stay far below it.
+    """
+    if layer.layout == "ROWS":
+        return x.reshape(-1, x.shape[-1]).astype(np.float64)
+    ky, kx, _, _ = layer.kernel
+    top, left, bottom, right = layer.pads
+    down, across = layer.strides
+    _, _, height, width = layer.output_shape
+    image = np.pad(x[0].transpose(1, 2, 0), ((top, bottom), (left, right), (0, 0)))
+    parts = []
+    for i in range(ky):
+        for j in range(kx):
+            first, left_most = i * layer.dilations[0], j * layer.dilations[1]
+            part = image[
+                first : first + (height - 1) * down + 1 : down,
+                left_most : left_most + (width - 1) * across + 1 : across,
+            ]
+            parts.append(part.reshape(height * width, -1))
+    return np.concatenate(parts, axis=1).astype(np.float64)
+
+
+def _float(
+    layer: Described, numbers: dict[str, NDArray[Any]], matrix: NDArray[Any], x: NDArray[Any]
+) -> NDArray[Any]:
+    y = _patches(layer, x) @ matrix.astype(np.float64)
+    if "b" in numbers:
+        y += numbers["b"].astype(np.float64)
+    if layer.activation == "relu":
+        return np.maximum(y, 0)
+    if layer.activation == "leaky_relu":
+        return np.where(y >= 0, y, y * layer.alpha)
+    return np.minimum(np.maximum(y, numbers.get("low", -np.inf)), numbers.get("high", np.inf))
+
+
+def _wide(
+    layer: Described,
+    ofm: str,
+    numbers: dict[str, NDArray[Any]],
+    patches: NDArray[np.float64],
+    cells: NDArray[np.int64],
+) -> NDArray[Any]:
+    """Exact sums, one requantization."""
+    sums = (patches @ cells.astype(np.float64)).astype(np.int64)
+    if "b" in numbers:
+        sums += numbers["b"].astype(np.int64)
+    if ofm == "i32":
+        return sums
+    factor = (numbers["x_scale"] * numbers["w_scale"]) / numbers["y_scale"]
+    return _requantize(layer, ofm, numbers, sums, factor)
+
+
+def _narrow(
+    layer: Described,
+    ofm: str,
+    numbers: dict[str, NDArray[Any]],
+    patches: NDArray[np.float64],
+    cells: NDArray[np.int64],
+    crossbar_inputs: int,
+) -> NDArray[Any]:
+    """Every vertical group's result as int8, added with saturation in the chain's order."""
+    limits = np.iinfo(OUTPUT_TYPES[ofm])
+    zero_point = int(numbers["y_zp"])
+    reach = np.float32(max(limits.max - zero_point, zero_point - limits.min))
+    slope = np.float32(layer.alpha)
+    if layer.activation == "leaky_relu" and 0 < slope < 1:
+        reach = np.float32(reach / slope)
+    y_scale = np.float32(numbers["y_scale"])
+    step = np.float32(np.float32(y_scale * reach) / np.float32(127))
+    adc = _float32(numbers["x_scale"] * numbers["w_scale"]) / step
+
+    def digitize(values: NDArray[Any]) -> NDArray[np.int64]:
+        return np.clip(_round(values.astype(np.float32) * adc), -128, 127)
+
+    p_v = layer.vertical_groups
+    digitized = np.stack(
+        [
+            digitize((patches[:, piece] @ cells[piece].astype(np.float64)).astype(np.int64))
+            for piece in (slice(v * crossbar_inputs, (v + 1) * crossbar_inputs) for v in range(p_v))
+        ]
+    )
+    outputs = np.arange(len(patches))
+    sums = np.zeros(digitized.shape[1:], dtype=np.int64)
+    if "b" in numbers:
+        sums = sums + digitize(numbers["b"])
+    for owners in _chain(layer.scheme, len(patches), p_v):
+        sums = np.clip(sums + digitized[owners, outputs], -128, 127)
+    return _requantize(layer, ofm, numbers, sums, np.float32(step / y_scale))
+
+
+def _chain(scheme: str, outputs: int, p_v: int) -> list[NDArray[np.int64]]:
+    """For each position in the chain the owner of every output vector."""
+    o = np.arange(outputs)
+    if scheme in ("sequential", "linear"):
+        return [np.full(outputs, v) for v in range(p_v)]
+    if scheme == "cyclic":
+        first = o % p_v
+    else:  # ring: the core with the largest number that starts at or before o
+        starts = np.array([v * outputs // p_v for v in range(p_v)])
+        first = np.searchsorted(starts, o, side="right") - 1
+    return [(first - position) % p_v for position in range(p_v)]
+
+
+def _requantize(
+    layer: Described,
+    ofm: str,
+    numbers: dict[str, NDArray[Any]],
+    sums: NDArray[np.int64],
+    factor: Any,
+) -> NDArray[np.int64]:
+    """Scale, round half to even, add the zero point, saturate, clip."""
+    limits = np.iinfo(OUTPUT_TYPES[ofm])
+    zero_point = int(numbers["y_zp"])
+    below = factor
+    if layer.activation == "relu":
+        below = np.float32(0)
+    elif layer.activation == "leaky_relu":
+        below = _float32(factor * np.float32(layer.alpha))
+    scaled = sums.astype(np.float32) * np.where(sums >= 0, factor, below).astype(np.float32)
+    y = np.clip(_round(scaled) + zero_point, limits.min, limits.max)
+    for name, apply in (("low", np.maximum), ("high", np.minimum)):
+        if layer.activation == "clip" and name in numbers:
+            with np.errstate(over="ignore"):
+                steps = _round(_float32(numbers[name]) / np.float32(numbers["y_scale"]))
+            y = apply(y, np.clip(steps + zero_point, limits.min, limits.max))
+    return y
+
+
+def _float32(values: Any) -> NDArray[np.float32]:
+    return np.asarray(values, dtype=np.float32)
+
+
+def _round(values: Any) -> NDArray[np.int64]:
+    """To the nearest integer, ties to even; what leaves int32 stays at its end."""
+    wide = np.rint(_float32(values)).astype(np.float64)
+    return np.clip(wide, -(2.0**31), 2.0**31 - 1).astype(np.int64)
