@@ -1,7 +1,8 @@
-"""Constant folding: shape arithmetic, and what stands between stored weights and their operator.
+"""Constant folding: afterwards every constant that the importer can use is an initializer.
 
-Exporters compute a Reshape's shape from the Shape of a value, and quantizers may leave weights as
-float constants before a QuantizeLinear. With fixed input shapes both are constants.
+That is Constant and Identity nodes, the shape arithmetic that exporters put before a Reshape (with
+fixed input shapes it is constant), and what stands between stored weights and their operator, such
+as the QuantizeLinear that a quantizer leaves there.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from cim.codegen.onnx_graph import STANDARD_DOMAINS, constant_value, fixed_shape
+from cim.codegen.onnx_graph import STANDARD_DOMAINS, fixed_shape
 
 FOLDED = frozenset({
-    "Add", "Cast", "Concat", "Div", "Gather", "Mul", "QuantizeLinear", "Reshape", "Shape", "Slice",
-    "Squeeze", "Sub", "Transpose", "Unsqueeze",
+    "Add", "Cast", "Concat", "Constant", "Div", "Gather", "Identity", "Mul", "QuantizeLinear",
+    "Reshape", "Shape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze",
 })  # fmt: skip
 
 
@@ -34,7 +35,6 @@ def fold_constants(model: onnx.ModelProto) -> bool:
         result = _result(node, known, model) if _foldable(node) else None
         if result is None:
             kept.append(node)
-            known.add_node(node)
         else:
             known.arrays[node.output[0]] = result
             graph.initializer.append(numpy_helper.from_array(result, node.output[0]))
@@ -57,21 +57,6 @@ class _Constants:
         values = (*graph.value_info, *graph.input, *graph.output)
         self.shapes = {value.name: fixed_shape(value) for value in values}
 
-    def add_node(self, node: onnx.NodeProto) -> None:
-        """Remember the value of a Constant, or of an Identity of a constant."""
-        if node.domain not in STANDARD_DOMAINS:
-            return
-        if node.op_type == "Constant":
-            content = constant_value(node)
-            if isinstance(content, onnx.TensorProto):
-                self.tensors[node.output[0]] = content
-            elif content is not None:
-                self.arrays[node.output[0]] = content
-        elif node.op_type == "Identity":
-            source = self.get(node.input[0])
-            if source is not None:
-                self.arrays[node.output[0]] = source
-
     def get(self, name: str) -> NDArray[Any] | None:
         """The array of a constant; None for any other value."""
         if name not in self.arrays and name in self.tensors:
@@ -87,6 +72,10 @@ def _result(
     node: onnx.NodeProto, known: _Constants, model: onnx.ModelProto
 ) -> NDArray[Any] | None:
     """The value of a node whose inputs are constant; None where they are not."""
+    if node.op_type == "Constant":
+        return _constant_value(node)
+    if node.op_type == "Identity":
+        return known.get(node.input[0])
     if node.op_type == "Shape" and known.get(node.input[0]) is None:
         shape = known.shapes.get(node.input[0])
         if shape is None:
@@ -114,3 +103,15 @@ def _result(
         return np.asarray(ReferenceEvaluator(alone).run(None, feeds)[0])
     except Exception:  # noqa: BLE001  (a kernel may raise anything; the node then stays as it is)
         return None
+
+
+def _constant_value(node: onnx.NodeProto) -> NDArray[Any] | None:
+    """What a Constant node holds; None for strings and sparse tensors."""
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            return np.asarray(numpy_helper.to_array(attribute.t))
+        if attribute.name in ("value_float", "value_floats"):
+            return np.array(helper.get_attribute_value(attribute), dtype=np.float32)
+        if attribute.name in ("value_int", "value_ints"):
+            return np.array(helper.get_attribute_value(attribute), dtype=np.int64)
+    return None

@@ -58,12 +58,9 @@ def geometry_of(graph: Graph, node: Node, x: str, weights: NDArray[Any]) -> Geom
         raise NotMappedError(f"the shape of input '{x}'", "not known", "known at compile time")
     if graph.is_constant(x):
         raise NotMappedError(f"input '{x}'", "constant", "computed at run time")
-    if 0 in shape or 0 in weights.shape:
-        raise NotMappedError(
-            "input and weights",
-            f"{shown(shape)} and {shown(weights.shape)}",
-            "free of empty dimensions",
-        )
+    for role, sizes in (("input", shape), ("weights", weights.shape)):
+        if 0 in sizes:
+            raise NotMappedError(f"the {role}'s shape", shown(sizes), "without empty dimensions")
     found = _convolution if node.operator in CONVOLUTIONS else _product
     geometry = found(node, shape, weights)
     inferred = graph.type(node.outputs[0]).shape

@@ -63,11 +63,10 @@ class Node:
 
 
 class Graph:
-    """A checked model with fixed input shapes, all data loaded and no local functions.
+    """A checked model with fixed input shapes, all data loaded, constants folded to initializers.
 
-    `nodes` are the live ones, those that an output needs, in topological order, without the nodes
-    that only make constants. `inputs` are without those that have an initializer: such an input is
-    a constant.
+    `nodes` are the live ones, those that an output needs, in topological order. `inputs` are the
+    values that a run must give; an input with an initializer is a constant.
     """
 
     def __init__(self, model: onnx.ModelProto, path: str) -> None:
@@ -82,12 +81,9 @@ class Graph:
         self._decoded: dict[str, NDArray[Any]] = {}
         every = _named(graph.node)
         self.producer = {name: node for node in every for name in node.outputs}
-        live = self._live(every)
-        self.nodes = tuple(
-            node for node in live if not (node.outputs and self.is_constant(node.outputs[0]))
-        )
+        self.nodes = tuple(self._live(every))
         self._uses: dict[str, list[Node]] = {}
-        for node in live:
+        for node in self.nodes:
             for name in node.reads:
                 self._uses.setdefault(name, []).append(node)
 
@@ -110,52 +106,25 @@ class Graph:
         return uses[0] if len(uses) == 1 and value not in self.outputs else None
 
     def is_constant(self, value: str) -> bool:
-        """Whether `constant` knows it: an initializer, a Constant, or an Identity of these."""
-        while value not in self.initializers:
-            node = self.producer.get(value)
-            if node is None:
-                return False
-            if node.operator == "Constant":
-                return constant_value(node.proto) is not None
-            if node.operator != "Identity":
-                return False
-            value = node.input(0)
-        return True
+        """Whether `constant` knows it."""
+        return value in self.initializers
 
     def constant(self, value: str) -> NDArray[Any] | None:
         """The array behind a constant value, None for any other value.
 
         Raises `CimError` for data that does not fit its own shape and type.
         """
-        if not self.is_constant(value):
+        if value not in self.initializers:
             return None
         if value not in self._decoded:
-            self._decoded[value] = self._decode(value)
+            self._decoded[value] = _to_array(self.initializers[value], self.path)
         return self._decoded[value]
-
-    def _decode(self, value: str) -> NDArray[Any]:
-        if value in self.initializers:
-            return _to_array(self.initializers[value], self.path)
-        node = self.producer[value]
-        if node.operator == "Identity":
-            source = self.constant(node.input(0))
-            assert source is not None
-            return source
-        content = constant_value(node.proto)
-        if isinstance(content, onnx.TensorProto):
-            return _to_array(content, self.path)
-        assert content is not None
-        return content
 
     def type(self, value: str) -> TensorType:
         """Element type and shape of a value."""
         if value in self.initializers:
             tensor = self.initializers[value]
             return TensorType(_dtype(tensor.data_type), tuple(tensor.dims))
-        if self.is_constant(value):
-            array = self.constant(value)
-            assert array is not None
-            return TensorType(array.dtype, array.shape)
         info = self._values.get(value)
         if info is None or info.type.WhichOneof("value") != "tensor_type":
             return TensorType(None, None)
@@ -168,7 +137,8 @@ class Graph:
         define.
         """
         info = self._values.get(value)
-        if info is not None and info.type.WhichOneof("value") is not None:
+        known = info is not None and info.type.WhichOneof("value") is not None
+        if known and not self.is_constant(value):
             return info
         found = self.type(value)
         if found.dtype is None:
@@ -230,18 +200,6 @@ def _free_names(graph: onnx.GraphProto) -> Iterator[str]:
     for output in graph.output:
         if output.name not in known:
             yield output.name
-
-
-def constant_value(node: onnx.NodeProto) -> onnx.TensorProto | NDArray[Any] | None:
-    """What a Constant node holds; None for strings and sparse tensors."""
-    for attribute in node.attribute:
-        if attribute.name == "value":
-            return attribute.t
-        if attribute.name in ("value_float", "value_floats"):
-            return np.array(helper.get_attribute_value(attribute), dtype=np.float32)
-        if attribute.name in ("value_int", "value_ints"):
-            return np.array(helper.get_attribute_value(attribute), dtype=np.int64)
-    return None
 
 
 def _to_array(tensor: onnx.TensorProto, path: str) -> NDArray[Any]:

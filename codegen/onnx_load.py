@@ -31,11 +31,26 @@ def load_graph(
     ONNX, has another opset, lacks its external data or fails the ONNX checker, for names that the
     model does not have, and for every dimension that is still unknown.
     """
-    model = _read(str(path))
-    model = _infer(_fix_shapes(model, str(path), dims or {}, input_shapes or {}), str(path))
+    name = str(path)
+    model = parse_model(read_bytes(name), name, str(Path(name).resolve().parent))
+    return build_graph(model, name, dims or {}, input_shapes or {})
+
+
+def build_graph(
+    model: onnx.ModelProto,
+    path: str,
+    dims: Mapping[str, int],
+    input_shapes: Mapping[str, tuple[int, ...]],
+) -> Graph:
+    """The graph of a checked model, which is changed; `path` names it in messages.
+
+    Raises `CimError` as `load_graph` does for shapes.
+    """
+    _drop_constant_inputs(model)
+    model = _infer(_fix_shapes(model, path, dims, input_shapes), path)
     while fold_constants(model):  # a folded Reshape shape lets inference reach further
-        model = _infer(model, str(path))
-    return Graph(model, str(path))
+        model = _infer(model, path)
+    return Graph(model, path)
 
 
 def parse_model(content: bytes, path: str, folder: str) -> onnx.ModelProto:
@@ -59,15 +74,14 @@ def parse_model(content: bytes, path: str, folder: str) -> onnx.ModelProto:
     return inliner.inline_local_functions(model) if model.functions else model
 
 
-def _read(path: str) -> onnx.ModelProto:
-    model = parse_model(read_bytes(path), path, str(Path(path).resolve().parent))
+def _drop_constant_inputs(model: onnx.ModelProto) -> None:
+    """A graph input with an initializer is a constant."""
     graph = model.graph
     names = {tensor.name for tensor in graph.initializer}
     kept = [value for value in graph.input if value.name not in names]
     del graph.input[:]
     graph.input.extend(kept)
     model.ir_version = max(model.ir_version, FIRST_IR_WITH_FREE_INITIALIZERS)
-    return model
 
 
 def _check_opset(model: onnx.ModelProto, path: str) -> None:

@@ -9,7 +9,7 @@ import onnx
 from onnx import helper
 
 from cim.codegen.layer import Layer
-from cim.codegen.onnx_graph import Graph, Node
+from cim.codegen.onnx_graph import Graph
 from cim.codegen.onnx_import import HostNode, Imported, LayerUnit, Unit
 
 
@@ -138,50 +138,27 @@ def _host_step(
     made = [name for node in nodes for name in node.outputs]
     wanted = read_later | set(graph.outputs)
     outputs = [name for name in made if name in wanted] + constants
-    held = _Constants(graph)
-    inputs: list[str] = []
-    for name in [name for node in nodes for name in node.reads] + constants:
-        if not held.take(name) and name not in made and name not in inputs:
-            inputs.append(name)
+    reads = [name for node in nodes for name in node.reads] + constants
+    inputs = [name for name in dict.fromkeys(reads) if not _is_held(graph, name)]
+    inputs = [name for name in inputs if name not in set(made)]
     model = onnx.ModelProto()
     model.ir_version = graph.model.ir_version
     model.opset_import.extend(graph.model.opset_import)
     model.producer_name = "cim-cc"
     model.graph.CopyFrom(
         helper.make_graph(
-            [node.proto for node in (*held.nodes, *nodes)],
+            [node.proto for node in nodes],
             graph.model.graph.name or "host",
             [graph.value_info(name) for name in inputs],
             [graph.value_info(name) for name in outputs],
-            list(held.initializers.values()),
+            [t for name, t in graph.initializers.items() if name in reads],
         )
     )
-    model.graph.sparse_initializer.extend(held.sparse.values())
+    sparse = [tensor for name, tensor in graph.sparse.items() if name in reads]
+    model.graph.sparse_initializer.extend(sparse)
     return HostStep(model, tuple(inputs), tuple(outputs), tuple(node.name for node in nodes))
 
 
-class _Constants:
-    """The initializers and constant nodes that a subgraph needs copies of."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.nodes: list[Node] = []
-        self.initializers: dict[str, onnx.TensorProto] = {}
-        self.sparse: dict[str, onnx.SparseTensorProto] = {}
-
-    def take(self, name: str) -> bool:
-        """Add what makes a constant; False for any other value."""
-        graph = self.graph
-        if name in graph.initializers:
-            self.initializers[name] = graph.initializers[name]
-        elif name in graph.sparse:
-            self.sparse[name] = graph.sparse[name]
-        elif graph.is_constant(name):
-            node = graph.producer[name]
-            if node not in self.nodes:
-                for read in node.reads:
-                    self.take(read)
-                self.nodes.append(node)
-        else:
-            return False
-        return True
+def _is_held(graph: Graph, name: str) -> bool:
+    """Whether the subgraph holds the value itself."""
+    return name in graph.initializers or name in graph.sparse

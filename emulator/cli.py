@@ -7,6 +7,9 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from cim import console
 from cim.asm.image import read_image
@@ -112,6 +115,7 @@ def run_image_command(args: argparse.Namespace) -> int:
         host.batch_size(image, x)
     prepared = prepare(image)
     files: dict[Path, bytes] = {}
+    output: NDArray[Any] | None
     if x is not None:
         done = host.run_layer(prepared, x, memory, machine, args.max_cycles)
         results, output = done.results, done.output

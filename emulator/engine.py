@@ -25,7 +25,7 @@ from cim.emulator.layout import (
     CALL_CYCLES, CALLS_DONE, CALLS_ISSUED, CHANNELS_OF_TARGET, CLR, DEADLOCKED, FAULTED, FINISHED,
     FIRST_OF_TARGETS, FROM_BUFFER, GPEU_LATENCY, IB, ILLEGAL, IS_FLOAT, IS_NARROW,
     ISSUE, LANES, LIMIT, LIMITED, LOAD, LOAD_CYCLES, LRELU, MOV, MVM, MVM_CYCLES, NO_CORE,
-    OB, R, READ_LATENCY, READ_OUTSTANDING, READS_DONE, READS_ISSUED, REGISTER_LATENCY, STALL_AR,
+    OB, OLDEST_FIRST, R, READ_LATENCY, READ_OUTSTANDING, READS_DONE, READS_ISSUED, REGISTER_LATENCY, STALL_AR,
     STALL_AW, STALL_B, STALL_R, STALL_W, STORE, STORE_CYCLES, W, WAIT, WAIT_CYCLES, WIDTH, WRITE_LATENCY,
     WRITE_OUTSTANDING, WRITES_DONE, WRITES_ISSUED,
 )  # fmt: skip
@@ -50,7 +50,7 @@ class State(NamedTuple):
     program: Any
     cores: Any
     channels: Any
-    bitmaps: Any
+    requests: Any
     members: Any
     kinds: Any
     scalars: Any
@@ -113,7 +113,7 @@ def pop(heap):
     return first
 
 
-# --- channels: requests as bitmaps, granted in turn -----------------------------------------------------
+# --- channels: requests as bitmaps, granted in turn, or in a ring, granted by age -----------------------
 
 
 @jitted
@@ -146,7 +146,12 @@ def ask(s, number, me):
     """A core asks for a channel."""
     channel = s.channels[number]
     place = place_of(channel, s.members, me)
-    s.bitmaps[channel.words_at + (place >> 6)] |= np.uint64(1) << np.uint64(place & 63)
+    if s.scalars[OLDEST_FIRST]:
+        at = (channel.last + channel.pending) % channel.words
+        s.requests[channel.words_at + at] = place
+    else:
+        bit = np.uint64(1) << np.uint64(place & 63)
+        s.requests[channel.words_at + (place >> 6)] |= bit
     channel.pending += 1
     touch(s, number)
 
@@ -162,7 +167,16 @@ def lowest_bit(word):
 
 
 @jitted
-def choose(channel, bitmaps):
+def choose_oldest(channel, requests):
+    """The place that has waited longest; its request is taken off."""
+    place = np.int64(requests[channel.words_at + channel.last])
+    channel.last = (channel.last + 1) % channel.words
+    channel.pending -= 1
+    return place
+
+
+@jitted
+def choose_next(channel, bitmaps):
     """The first pending place after the last granted one, cyclically; its request is taken off."""
     start = channel.last + 1
     index = start >> 6
@@ -488,10 +502,13 @@ def grant_response(s, me, now):
 
 @inlined
 def arbitrate(s, number, now):
-    """Grant a channel to the next core in turn, if it is free and anyone asks."""
+    """Grant a channel to the next core by the rule of the machine, if it is free and anyone asks."""
     channel = s.channels[number]
     if channel.pending > 0 and channel.free <= now:
-        place = choose(channel, s.bitmaps)
+        if s.scalars[OLDEST_FIRST]:
+            place = choose_oldest(channel, s.requests)
+        else:
+            place = choose_next(channel, s.requests)
         me = place if channel.members == 0 else s.members[channel.members_at + place]
         role = (
             number
@@ -517,7 +534,7 @@ def arbitrate(s, number, now):
 
 @njit(**OPTIONS)
 def simulate(
-    program, cores, channels, bitmaps, members, kinds, scalars, memory, ints, floats, raw, cells_int, cells_f32,
+    program, cores, channels, requests, members, kinds, scalars, memory, ints, floats, raw, cells_int, cells_f32,
     offset, adc_mul, mul_pos, mul_neg, y_zp, written, ring, counters, heap, dirty, ready, constant_int,
     constant_float, sums, totals, shared,
 ):  # fmt: skip
@@ -527,7 +544,7 @@ def simulate(
     [core][buffer][element], `constant_int` and `constant_float` two views of one scratch vector.
     """
     s = State(
-        program, cores, channels, bitmaps, members, kinds, scalars, memory, ints, floats, raw, cells_int,
+        program, cores, channels, requests, members, kinds, scalars, memory, ints, floats, raw, cells_int,
         cells_f32, offset, adc_mul, mul_pos, mul_neg, y_zp, written, ring, counters, heap, dirty, ready,
         constant_int, constant_float, sums, totals, shared,
     )  # fmt: skip

@@ -179,10 +179,10 @@ def deadlock(prepared: Prepared, cores: NDArray[Any], cycle: int) -> DeadlockErr
         notes += _blocked_notes(prepared, cores, core, sources)
     if len(blocked) > CORES_SHOWN:
         notes.append(Note(f"and {len(blocked) - CORES_SHOWN} more"))
-    waits = "core waits" if len(blocked) == 1 else "cores wait"
+    waits = "waits" if len(blocked) == 1 else "wait"
     problem = DeadlockError([
         Diagnostic(
-            f"deadlock: nothing moves after cycle {cycle}, and {len(blocked)} of {len(cores)} {waits} "
+            f"deadlock: nothing moves after cycle {cycle}, and {len(blocked)} of {len(cores)} cores {waits} "
             "for CALLs",
             where=str(prepared.image.path),
             notes=tuple(notes),

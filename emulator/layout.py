@@ -62,9 +62,9 @@ HORIZON = 2**41
 # --- indices of the scalars ------------------------------------------------------------------------------
 (
     WIDTH, ISSUE, MVM_CYCLES, LANES, GPEU_LATENCY, READ_OUTSTANDING, WRITE_OUTSTANDING, READ_LATENCY,
-    WRITE_LATENCY, REGISTER_LATENCY, LIMIT, IS_FLOAT, IS_NARROW, IB, OB,
-) = range(15)  # fmt: skip
-SCALARS = 15
+    WRITE_LATENCY, REGISTER_LATENCY, LIMIT, IS_FLOAT, IS_NARROW, IB, OB, OLDEST_FIRST,
+) = range(16)  # fmt: skip
+SCALARS = 16
 
 # --- indices of the counters of a core; what can be counted from the program alone is not among them -----
 (
@@ -129,13 +129,15 @@ CORE: np.dtype[Any] = np.dtype(
 CHANNEL: np.dtype[Any] = np.dtype(
     [
         ("free", np.int64),  # first cycle in which it is free
-        ("last", np.int64),  # place of the last granted member, -1 at start
+        # Round robin: the place of the last granted member, -1 at start, and the 64-bit words of a bitmap of
+        # pending members. Oldest first: where the oldest request is in a ring of places, and its length.
+        ("last", np.int64),
+        ("words", np.int64),
+        ("words_at", np.int64),  # where bitmap or ring begin in `requests`
         ("pending", np.int64),  # how many members ask for it
         ("woken", np.int64),  # an event at `free` is on its way
         ("dirty", np.int64),  # takes part in this cycle's arbitration
         ("busy", np.int64),  # cycles it was occupied
-        ("words", np.int64),  # 64-bit words of its bitmap of pending members ...
-        ("words_at", np.int64),  # ... and where they begin
         ("members", np.int64),  # 0: every core, at the place of its index
         ("members_at", np.int64),
     ]

@@ -118,7 +118,7 @@ def build_state(
     depth = min(max(bus.read_outstanding, bus.write_outstanding), MOST_BURSTS)
     longest = max(core.inputs, core.outputs)
     cores = prepared.cores.copy()
-    channels, bitmaps, members = _channels(prepared, bus.topology == "per_target")
+    channels, requests, members = _channels(prepared, machine)
     ints = np.zeros((count, prepared.kinds.size, longest), dtype=np.int32)
     written = np.zeros((count, core.inputs), dtype=np.uint8)
     counters = np.zeros((count, layout.COUNTERS), dtype=np.int64)
@@ -128,7 +128,7 @@ def build_state(
         prepared.program,
         cores,
         channels,
-        bitmaps,
+        requests,
         members,
         prepared.kinds,
         _scalars(prepared, machine, limit, depth),
@@ -173,6 +173,7 @@ def _scalars(prepared: Prepared, machine: Machine, limit: int, depth: int) -> ND
         layout.IS_NARROW: prepared.config.mode == "i8n",
         layout.IB: buffers["ib"].code,
         layout.OB: buffers["ob"].code,
+        layout.OLDEST_FIRST: machine.bus.arbitration == "oldest_first",
     }
     scalars = np.zeros(layout.SCALARS, dtype=np.int64)
     for index, value in values.items():
@@ -181,19 +182,21 @@ def _scalars(prepared: Prepared, machine: Machine, limit: int, depth: int) -> ND
 
 
 def _channels(
-    prepared: Prepared, per_target: bool
+    prepared: Prepared, machine: Machine
 ) -> tuple[NDArray[Any], NDArray[np.uint64], NDArray[np.int64]]:
-    """The channels, the bitmaps of pending requests, and the callers of each target, sorted.
+    """The channels, the room for their pending requests, and the callers of each target, sorted.
 
-    On a target's channels only its callers can ever ask, so their bitmaps hold no other place.
+    On a target's channels only its callers can ever ask, so there is room for no other place.
     """
+    per_target = machine.bus.topology == "per_target"
+    by_age = machine.bus.arbitration == "oldest_first"
     count = len(prepared.configs)
     targets = count if per_target else 0
     channels = np.zeros(
         layout.FIRST_OF_TARGETS + layout.CHANNELS_OF_TARGET * targets, dtype=layout.CHANNEL
     )
-    channels["last"] = -1
-    channels["words"] = (count + 63) // 64
+    channels["last"] = 0 if by_age else -1
+    channels["words"] = count if by_age else (count + 63) // 64
     if not per_target:
         members = np.zeros(0, dtype=np.int64)
     else:
@@ -203,7 +206,8 @@ def _channels(
         of_targets = channels[layout.FIRST_OF_TARGETS :].reshape(count, layout.CHANNELS_OF_TARGET)
         of_targets["members_at"] = begins[:-1, None]
         of_targets["members"] = np.diff(begins)[:, None]
-        of_targets["words"] = (of_targets["members"] + 63) // 64
+        places = of_targets["members"]
+        of_targets["words"] = places if by_age else (places + 63) // 64
     words = channels["words"]
     channels["words_at"] = np.cumsum(words) - words
     return channels, np.zeros(int(words.sum()), dtype=np.uint64), members

@@ -55,6 +55,7 @@ class Bus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     width_bytes: Literal[1, 2, 4, 8, 16, 32, 64, 128]
     topology: Literal["shared", "per_target"]
+    arbitration: Literal["round_robin", "oldest_first"]
     read_outstanding: Annotated[int, msgspec.Meta(ge=1, le=256)]
     write_outstanding: Annotated[int, msgspec.Meta(ge=1, le=256)]
     register_latency_cycles: Count

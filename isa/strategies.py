@@ -40,9 +40,11 @@ def instances(mode: str | None = None) -> st.SearchStrategy[Instance]:
     """Any instruction with any operands that can be encoded, of one numeric mode if given."""
     chosen = [i for i in load_isa().instructions.values() if mode is None or mode in i.modes]
     return st.sampled_from(chosen).flatmap(
-        lambda i: st.fixed_dictionaries({n: operand_values(o) for n, o in i.operands.items()})
-        .filter(lambda operands: _keeps(i, operands))
-        .map(lambda operands: Instance(i, operands))
+        lambda i: (
+            st.fixed_dictionaries({n: operand_values(o) for n, o in i.operands.items()})
+            .filter(lambda operands: _keeps(i, operands))
+            .map(lambda operands: Instance(i, operands))
+        )
     )
 
 

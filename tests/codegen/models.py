@@ -10,8 +10,11 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from cim.codegen.onnx_graph import Graph
+from cim.asm.image import LayerDescription, Reference
 from cim.codegen.onnx_import import Imported, LayerUnit, import_graph, import_model
+from cim.codegen.onnx_load import build_graph, parse_model
+from cim.codegen.reference_model import reference_model
+from cim.isa.reference import reference_output
 
 ROOT = Path(__file__).parents[2]
 ELEMENTS = {
@@ -76,7 +79,8 @@ def save(made, folder, name="model.onnx"):
 def imported(made, folder=None, **kwargs):
     """Import a model, through a file where a folder is given."""
     if folder is None:
-        return import_graph(Graph(with_shapes(made), "model.onnx"))
+        content = made.SerializeToString()
+        return import_graph(build_graph(parse_model(content, "m.onnx", "."), "m.onnx", {}, {}))
     return import_model(save(made, folder), **kwargs)
 
 
@@ -109,3 +113,79 @@ def run(made, feeds):
 def run_reference(made, feeds):
     """All outputs of a model in the ONNX project's own evaluator."""
     return ReferenceEvaluator(made).run(None, feeds)
+
+
+def describe(layer, scheme="linear", vertical_groups=1):
+    """The layer as the cfg describes it."""
+    return LayerDescription(
+        name=layer.name,
+        operator=layer.operator,
+        layout=layer.layout,
+        input_name=layer.input_name,
+        output_name=layer.output_name,
+        input_shape=list(layer.input_shape),
+        output_shape=list(layer.output_shape),
+        kernel=list(layer.weights.shape),
+        strides=list(layer.strides),
+        dilations=list(layer.dilations),
+        pads=list(layer.pads),
+        activation=layer.activation.kind,
+        alpha=layer.activation.alpha,
+        scheme=scheme,
+        vertical_groups=vertical_groups,
+        horizontal_groups=1,
+        reference=Reference(path="", digest=""),
+    )
+
+
+def reference(layer, x):
+    """The golden reference's output of a layer in its own mode, f32 or i8."""
+    rows = int(np.prod(layer.weights.shape[:3]))
+    mode = "f32" if layer.quantization is None else "i8"
+    content = reference_model(layer).SerializeToString(deterministic=True)
+    return reference_output(describe(layer), mode, layer.type_names[1], content, x, rows)
+
+
+def sums(layer, x):
+    """Convolution and bias, output vector by output vector: [O, K] float64, or int64 of integers."""
+    q = layer.quantization
+    kind = np.float64 if q is None else np.int64
+    weights = layer.weights.astype(kind) - (0 if q is None else q.w_zp)
+    x = x.astype(kind) - (0 if q is None else q.x_zp)
+    image = x.reshape(-1, 1, x.shape[-1]) if layer.layout == "ROWS" else x[0].transpose(1, 2, 0)
+    top, left, bottom, right = layer.pads
+    image = np.pad(image, ((top, bottom), (left, right), (0, 0)))
+    ky, kx = weights.shape[:2]
+    (sy, sx), (dy, dx) = layer.strides, layer.dilations
+    height, width = layer.output_image
+    rows = []
+    for oy in range(height):
+        for ox in range(width):
+            patch = image[oy * sy :, ox * sx :][: (ky - 1) * dy + 1 : dy, : (kx - 1) * dx + 1 : dx]
+            rows.append(np.tensordot(patch, weights, 3))
+    return np.array(rows) + (0 if layer.bias is None else layer.bias.astype(kind))
+
+
+def evaluate(layer, x):
+    """A layer in plain NumPy from its own fields, in the model's shape: f32 and i8."""
+    y = sums(layer, x)
+    q, activation = layer.quantization, layer.activation
+    if q is not None and q.y_scale is not None:
+        factor = np.broadcast_to((q.x_scale * q.w_scale) / q.y_scale, y.shape[1:])
+        slope = {"relu": 0.0, "leaky_relu": activation.alpha}.get(activation.kind, 1.0)
+        factor = np.where(y < 0, factor * np.float32(slope), factor).astype(np.float32)
+        y = np.rint(y.astype(np.float32) * factor).astype(np.int64) + q.y_zp
+        limits = np.iinfo(layer.output_dtype)
+        low, high = (
+            int(np.clip(np.rint(np.float32(b) / q.y_scale) + q.y_zp, limits.min, limits.max))
+            for b in (activation.low, activation.high)
+        )
+        y = np.clip(np.clip(y, limits.min, limits.max), low, high)
+    elif activation.kind == "relu":
+        y = np.maximum(y, 0)
+    elif activation.kind == "leaky_relu":
+        y = np.where(y < 0, y * activation.alpha, y)
+    elif activation.kind == "clip":
+        y = np.clip(y, activation.low, activation.high)
+    y = y.astype(layer.output_dtype)
+    return (y if layer.layout == "ROWS" else y.T).reshape(layer.output_shape)

@@ -44,6 +44,7 @@ class CoreModel:
     )  # cycles at which places become free; -1: unknown
     reads: deque[Burst] = field(default_factory=deque)
     responses: deque[Burst] = field(default_factory=deque)
+    drained: int = 0  # R: the cycle after the last beat of its last granted burst
     done: int = -1  # completion cycle of the access, once known
 
 
@@ -62,15 +63,28 @@ def split(address: int, size: int, width: int, core: int) -> deque[Burst]:
 
 
 class Arbiter:
-    """Round-robin over core numbers."""
+    """Round-robin over core numbers, or by age."""
 
-    def __init__(self) -> None:
+    def __init__(self, rule: str, count: int) -> None:
+        self.rule = rule
+        self.count = count
         self.last = -1
         self.free = 0
+        self.since: dict[int, tuple[int, int]] = {}  # core: cycle of asking, 1 for a late one
 
-    def pick(self, asking: list[int], count: int) -> int:
-        chosen = min(asking, key=lambda core: (core - self.last - 1) % count)
+    def asks(self, core: int, t: int, late: bool = False) -> None:
+        """The core asks from cycle t on, if it does not ask already."""
+        self.since.setdefault(core, (t, int(late)))
+
+    def pick(self, asking: list[int], t: int) -> int:
+        for core in asking:
+            self.asks(core, t)
+        if self.rule == "round_robin":
+            chosen = min(asking, key=lambda core: (core - self.last - 1) % self.count)
+        else:
+            chosen = min(asking, key=lambda core: (self.since[core], core))
         self.last = chosen
+        del self.since[chosen]
         return chosen
 
 
@@ -85,7 +99,7 @@ def simulate(programs: list[list[Step]], machine: Machine) -> tuple[int, list[in
     calls: dict[int, list[int]] = {}
 
     def arbiter(name: str, where: int) -> Arbiter:
-        return arbiters.setdefault((name, where), Arbiter())
+        return arbiters.setdefault((name, where), Arbiter(bus.arbitration, count))
 
     def set_of(core: CoreModel) -> int:
         step = core.program[core.pc]
@@ -149,7 +163,7 @@ def simulate(programs: list[list[Step]], machine: Machine) -> tuple[int, list[in
                 core.pc += 1
         # (2) arbitration
         for where, asking in asking_address(t, ("load",), bus.read_outstanding).items():
-            core = cores[arbiter("AR", where).pick(asking, count)]
+            core = cores[arbiter("AR", where).pick(asking, t)]
             burst = core.bursts.popleft()
             burst.ready = t + 1 + memory.read_latency_cycles
             core.reads.append(burst)
@@ -157,7 +171,7 @@ def simulate(programs: list[list[Step]], machine: Machine) -> tuple[int, list[in
             core.request_from = t + 1
             moved = True
         for where, asking in asking_address(t, ("store", "call"), bus.write_outstanding).items():
-            number = arbiter("AW", where).pick(asking, count)
+            number = arbiter("AW", where).pick(asking, t)
             core = cores[number]
             burst = core.bursts.popleft()
             begin = max(t + 1, w_free.get(where, 0))
@@ -172,12 +186,16 @@ def simulate(programs: list[list[Step]], machine: Machine) -> tuple[int, list[in
             core.request_from = t + 1
             moved = True
         r = arbiter("R", -1)
+        asking = [n for n, core in enumerate(cores) if core.reads and core.reads[0].ready <= t]
+        for number in asking:
+            if t >= cores[number].drained:
+                r.asks(number, t)
         if r.free <= t:
-            asking = [n for n, core in enumerate(cores) if core.reads and core.reads[0].ready <= t]
             if asking:
-                core = cores[r.pick(asking, count)]
+                core = cores[r.pick(asking, t)]
                 burst = core.reads.popleft()
                 r.free = t + burst.beats
+                core.drained = r.free
                 core.in_flight[core.in_flight.index(-1)] = r.free
                 if burst.last:
                     core.done = r.free
@@ -187,8 +205,11 @@ def simulate(programs: list[list[Step]], machine: Machine) -> tuple[int, list[in
             if core.responses:
                 waiting.setdefault(set_of(core), []).append(number)
         for where, asking in waiting.items():
-            core = cores[arbiter("B", where).pick(asking, count)]
+            number = arbiter("B", where).pick(asking, t)
+            core = cores[number]
             burst = core.responses.popleft()
+            if core.responses:
+                arbiter("B", where).asks(number, t, late=True)
             core.in_flight[core.in_flight.index(-1)] = t + 1
             if burst.last:
                 core.done = t + 1

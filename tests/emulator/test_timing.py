@@ -28,6 +28,7 @@ def machines(draw):
         "core.gpeu_lanes": draw(st.integers(1, 64)),
         "core.gpeu_latency_cycles": draw(small),
         "bus.width_bytes": draw(st.sampled_from([1, 2, 4, 8, 16, 32, 64, 128])),
+        "bus.arbitration": draw(st.sampled_from(["round_robin", "oldest_first"])),
         "bus.topology": draw(st.sampled_from(["shared", "per_target"])),
         "bus.read_outstanding": draw(st.integers(1, 5)),
         "bus.write_outstanding": draw(st.integers(1, 5)),

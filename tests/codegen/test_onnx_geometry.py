@@ -1,0 +1,155 @@
+"""Padding in all its forms, and the shapes that the cores cannot do."""
+
+import itertools
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from cim.codegen.onnx_geometry import same_padding
+from tests.codegen.models import (
+    evaluate,
+    imported,
+    model,
+    only_layer,
+    operator,
+    reasons,
+    run,
+    table1,
+    table1_layer,
+    value,
+)
+
+RNG = np.random.default_rng(3)
+
+
+def floats(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def expected_same(size, kernel, stride, dilation, upper):
+    """The rule in words: as many outputs as strides begin in the input, the rest is padding."""
+    outputs = len(range(0, size, stride))
+    reach = (outputs - 1) * stride + dilation * (kernel - 1) + 1
+    total = max(reach - size, 0)
+    before = total // 2 if upper else (total + 1) // 2
+    return before, total - before
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+def test_same_padding_table(upper, dilation):
+    for kernel, stride, size in itertools.product(range(1, 6), range(1, 4), range(1, 10)):
+        dilated = dilation * (kernel - 1) + 1
+        before, after = same_padding(size, dilated, stride, upper)
+        assert (before, after) == expected_same(size, kernel, stride, dilation, upper)
+        assert (size + before + after - dilated) // stride + 1 == -(-size // stride)
+        assert after - before == (before + after) % 2 * (1 if upper else -1)
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_same_padding_against_onnxruntime(mode, stride):
+    """Kernel 1..5 x size 1..9, the other side of the image held different."""
+    for kernel, size in itertools.product(range(1, 6), range(1, 10)):
+        w = floats(2, 1, kernel, 2)
+        attributes = {"auto_pad": mode, "strides": [stride, 1], "kernel_shape": [kernel, 2]}
+        made = operator("Conv", (1, 1, size, 4), {"w": w}, **attributes)
+        layer = only_layer(imported(made))
+        x = floats(1, 1, size, 4)
+        np.testing.assert_allclose(evaluate(layer, x), run(made, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_same_padding_equals_explicit_pads(mode, dilation):
+    """With dilation runtimes disagree; ours is the dilated kernel's extent, checked through pads."""
+    for kernel, stride, size in itertools.product(range(1, 6), range(1, 4), range(1, 10)):
+        w = floats(1, 1, kernel, 1)
+        common = {"strides": [stride, 1], "dilations": [dilation, 1]}
+        same = operator("Conv", (1, 1, size, 3), {"w": w}, auto_pad=mode, **common)
+        before, after = expected_same(size, kernel, stride, dilation, mode == "SAME_UPPER")
+        layer = only_layer(imported(same))
+        assert layer.pads == (before, 0, after, 0)
+        explicit = operator("Conv", (1, 1, size, 3), {"w": w}, pads=[before, 0, after, 0], **common)
+        x = floats(1, 1, size, 3)
+        np.testing.assert_allclose(
+            evaluate(layer, x), run(explicit, {"x": x})[0], rtol=1e-4, atol=1e-5
+        )
+
+
+def test_valid_ignores_pads_and_notset_uses_them():
+    w = floats(2, 2, 3, 3)
+    valid = only_layer(imported(operator("Conv", (1, 2, 6, 7), {"w": w}, auto_pad="VALID")))
+    assert (valid.pads, valid.output_shape) == ((0, 0, 0, 0), (1, 2, 4, 5))
+    pads = [0, 1, 2, 3]
+    made = operator("Conv", (1, 2, 6, 7), {"w": w}, auto_pad="NOTSET", pads=pads)
+    notset = only_layer(imported(made))
+    assert (notset.pads, notset.output_shape) == ((0, 1, 2, 3), (1, 2, 6, 9))
+    x = floats(1, 2, 6, 7)
+    np.testing.assert_allclose(evaluate(notset, x), run(made, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("x_shape", "w_shape", "attributes", "reason"),
+    [
+        ((1, 8, 5, 5), (8, 2, 3, 3), {"group": 4}, "group is 4, must be 1"),
+        ((2, 3, 5, 5), (8, 3, 3, 3), {}, "the batch size is 2, must be 1"),
+        ((1, 3, 5), (8, 3, 3), {}, "the input's rank is 3, must be 4 (a 2-D convolution)"),
+        ((1, 3, 5, 5, 5), (8, 3, 3, 3, 3), {}, "the input's rank is 5, must be 4"),
+        ((1, 3, 5, 5), (8, 2, 3, 3), {}, "the weights' number of input channels is 2, must be 3"),
+    ],
+)
+def test_convolutions_for_the_host(x_shape, w_shape, attributes, reason):
+    made = operator("Conv", x_shape, {"w": np.ones(w_shape, np.float32)}, **attributes)
+    found = imported(made)
+    assert reasons(found)["n"].startswith(f"Conv 'n': {reason}")
+
+
+@pytest.mark.parametrize(
+    ("op", "x_shape", "w_shape", "attributes", "reason"),
+    [
+        ("Gemm", (3, 4), (3, 2), {"transA": 1}, "transA is 1, must be 0"),
+        ("MatMul", (3,), (3, 2), {}, "the rank of input A is 1, must be >= 2"),
+        ("MatMul", (2, 3), (3,), {}, "the rank of the weights B is 1, must be 2"),
+        ("MatMul", (5, 2, 3), (5, 3, 2), {}, "the rank of the weights B is 3, must be 2"),
+        ("MatMul", (2, 3), (3, 0), {}, "the weights' shape is 3x0, must be without empty"),
+    ],
+)
+def test_products_for_the_host(op, x_shape, w_shape, attributes, reason):
+    made = operator(op, x_shape, {"w": np.ones(w_shape, np.float32)}, **attributes)
+    assert reasons(imported(made))["n"].startswith(f"{op} 'n': {reason}")
+
+
+def test_other_types_and_sides_go_to_the_host():
+    made = operator("MatMul", (2, 3), {"w": np.ones((3, 2), np.int32)}, dtype=np.int32)
+    assert "the input's type is int32, must be float32" in reasons(imported(made))["n"]
+    node = helper.make_node("MatMul", ["w", "x"], ["y"], "n")
+    x, y = value("x", np.float32, [3, 2]), value("y", np.float32, [4, 2])
+    made = model([node], [x], [y], {"w": floats(4, 3)})
+    assert reasons(imported(made))["n"] == (
+        "MatMul 'n': weights 'x' is computed at run time, must be constant"
+    )
+
+
+def test_macs_of_host_nodes():
+    """Grouped: 8 x 3 x 3 outputs, each over 2 channels x 3 x 3."""
+    made = operator("Conv", (1, 8, 5, 5), {"w": floats(8, 2, 3, 3)}, group=4)
+    (unit,) = imported(made).units
+    assert unit.macs == 8 * 3 * 3 * 2 * 3 * 3
+    made = operator("Gemm", (3, 4), {"w": floats(3, 2)}, transA=1)
+    (unit,) = imported(made).units
+    assert unit.macs == 4 * 3 * 2
+    made = operator("ConvTranspose", (1, 3, 4, 4), {"w": floats(3, 5, 2, 2)})
+    (unit,) = imported(made).units
+    assert unit.macs == 3 * 4 * 4 * 5 * 2 * 2
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+def test_table1_layers(number):
+    row = next(row for row in table1().read_table() if row.layer == number)
+    layer = only_layer(imported(table1_layer(row)))
+    assert layer.matrix.shape == (row.matrix_cols, row.matrix_rows)
+    assert layer.image == (row.input_h, row.input_w, row.in_channels)
+    assert layer.bias is None
+    assert layer.type_names == ("u8", "u8")
