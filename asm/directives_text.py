@@ -50,5 +50,5 @@ def parameter_lines(name: str, values: list[float]) -> Iterator[str]:
     """`.param` lines, a few values each; float32 values in their shortest exact form."""
     floats = PARAMETERS[name][0] == "f32"
     texts = [str(np.float32(value)) if floats else str(int(value)) for value in values]
-    for start in range(0, len(texts), 8):
-        yield f".param {name}, {', '.join(texts[start : start + 8])}"
+    for start in range(0, len(texts), 6):
+        yield f".param {name}, {', '.join(texts[start : start + 6])}"

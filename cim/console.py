@@ -6,11 +6,16 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cim import __version__
 from cim.diagnostics import CimError, ExitCode
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 ERROR_LIMIT = 20
+PIPE_WIDTH = 160
 
 
 def parser(prog: str, description: str) -> argparse.ArgumentParser:
@@ -21,6 +26,13 @@ def parser(prog: str, description: str) -> argparse.ArgumentParser:
     made.add_argument("--help", action="help", help="show this and exit")
     made.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     return made
+
+
+def table_console() -> Console:
+    """A console for tables; into a file or pipe it does not fold lines at 80 columns."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def report(problem: CimError, limit: int = ERROR_LIMIT) -> None:

@@ -34,8 +34,8 @@ def _main(argv: list[str] | None) -> int:
             "is a TensorFlow model, cim-cc reads ONNX",
             where=str(path),
             notes=[
-                "pip install 'cim-toolchain[tensorflow]', then python -m tf2onnx.convert "
-                f"--saved-model DIR --output {path.stem}.onnx"
+                "pip install 'cim-toolchain[tensorflow]'",
+                f"python -m tf2onnx.convert --saved-model DIR --output {path.stem}.onnx",
             ],
         )
     dims, shapes = _dims(arguments.dim), _shapes(arguments.input_shape)
@@ -118,11 +118,15 @@ def _shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
     return made
 
 
+def _silent(name: str) -> None:
+    del name
+
+
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[str], None]]:
     """A progress bar on a terminal, silence elsewhere."""
     if not sys.stderr.isatty():
-        yield lambda name: None
+        yield _silent
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -139,12 +143,11 @@ def _progress(total: int) -> Iterator[Callable[[str], None]]:
 
 def _report(model: CompiledModel, folder: Path) -> None:
     """The layers with their mapping, and every host node with its reason."""
-    from rich.console import Console
     from rich.table import Table
 
-    out = Console(highlight=False)
+    out = console.table_console()
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("layer")
+    table.add_column("layer", overflow="fold")
     for title in ("mode", "matrix", "outputs", "P_V x P_H", "cores", "cells used", "scheme"):
         table.add_column(title, justify="right")
     for one in model.layers:

@@ -66,8 +66,8 @@ def layer_mode(layer: Layer, machine: Machine) -> NumericMode:
                 f"layer '{layer.name}' is float32, and the machine '{machine.name}' has narrow partial "
                 "sums (8 bits)",
                 notes=[
-                    "quantize the model first (onnxruntime.quantization.quantize_static), "
-                    "or set core.partial_sum=wide"
+                    "quantize the model first (onnxruntime.quantization.quantize_static)",
+                    "or set core.partial_sum=wide",
                 ],
             )
         return NumericMode("f32", ifm, ofm)

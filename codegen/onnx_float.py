@@ -32,7 +32,7 @@ def float_layer(graph: Graph, node: Node) -> Match:
     weights = required_constant(graph, node.input(1), "weights")
     for role, dtype in (("input", graph.type(x).dtype), ("weights", weights.dtype)):
         if dtype != FLOAT:
-            raise NotMappedError(f"the {role}'s type", dtype or "not known", "float32")
+            raise NotMappedError(f"the type of the {role}", dtype or "not known", "float32")
     geometry = geometry_of(graph, node, x, weights)
     bias = _bias(graph, node, geometry)
     value = node.outputs[0]

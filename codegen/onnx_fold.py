@@ -60,7 +60,9 @@ class _Constants:
     def get(self, name: str) -> NDArray[Any] | None:
         """The array of a constant; None for any other value."""
         if name not in self.arrays and name in self.tensors:
-            self.arrays[name] = np.asarray(numpy_helper.to_array(self.tensors[name]))
+            array = _to_array(self.tensors[name])
+            if array is not None:
+                self.arrays[name] = array
         return self.arrays.get(name)
 
 
@@ -68,9 +70,7 @@ def _foldable(node: onnx.NodeProto) -> bool:
     return node.domain in STANDARD_DOMAINS and node.op_type in FOLDED and len(node.output) == 1
 
 
-def _result(
-    node: onnx.NodeProto, known: _Constants, model: onnx.ModelProto
-) -> NDArray[Any] | None:
+def _result(node: onnx.NodeProto, known: _Constants, model: onnx.ModelProto) -> NDArray[Any] | None:
     """The value of a node whose inputs are constant; None where they are not."""
     if node.op_type == "Constant":
         return _constant_value(node)
@@ -90,7 +90,9 @@ def _result(
                 return None
             feeds[name] = array
     inputs = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
         for name, array in feeds.items()
     ]
     output = onnx.ValueInfoProto(name=node.output[0])
@@ -109,9 +111,19 @@ def _constant_value(node: onnx.NodeProto) -> NDArray[Any] | None:
     """What a Constant node holds; None for strings and sparse tensors."""
     for attribute in node.attribute:
         if attribute.name == "value":
-            return np.asarray(numpy_helper.to_array(attribute.t))
+            return _to_array(attribute.t)
         if attribute.name in ("value_float", "value_floats"):
             return np.array(helper.get_attribute_value(attribute), dtype=np.float32)
         if attribute.name in ("value_int", "value_ints"):
             return np.array(helper.get_attribute_value(attribute), dtype=np.int64)
     return None
+
+
+def _to_array(tensor: onnx.TensorProto) -> NDArray[Any] | None:
+    """The array of a tensor; None for strings and for data that does not fit its shape."""
+    if tensor.data_type == onnx.TensorProto.STRING:
+        return None
+    try:
+        return np.asarray(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError):
+        return None  # whoever uses it reports it

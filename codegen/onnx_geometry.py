@@ -60,7 +60,9 @@ def geometry_of(graph: Graph, node: Node, x: str, weights: NDArray[Any]) -> Geom
         raise NotMappedError(f"input '{x}'", "constant", "computed at run time")
     for role, sizes in (("input", shape), ("weights", weights.shape)):
         if 0 in sizes:
-            raise NotMappedError(f"the {role}'s shape", shown(sizes), "without empty dimensions")
+            raise NotMappedError(
+                f"the shape of the {role}", shown(sizes), "without empty dimensions"
+            )
     found = _convolution if node.operator in CONVOLUTIONS else _product
     geometry = found(node, shape, weights)
     inferred = graph.type(node.outputs[0]).shape

@@ -152,7 +152,7 @@ def _match(
     }
     for role, dtype in types.items():
         if dtype not in BYTES and not (role == "output" and output.scale is None):
-            raise NotMappedError(f"the {role}'s type", dtype or "not known", "int8 or uint8")
+            raise NotMappedError(f"the type of the {role}", dtype or "not known", "int8 or uint8")
     bias = None if finish.bias is None else without_zeros(finish.bias)
     quantization = Quantization(
         x_scale=x.scale,

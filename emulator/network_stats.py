@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from cim.asm.network_file import HostNode
+from cim.console import table_console
 from cim.emulator.stats import Stats, print_summary
 
 
@@ -51,7 +52,6 @@ def encode_network_stats(stats: NetworkStats) -> bytes:
 
 def print_network_summary(stats: NetworkStats) -> None:
     """Cycles per layer, then the total, on stdout."""
-    from rich.console import Console
     from rich.table import Table
 
     images = len(stats.total.cycles_per_image)
@@ -62,7 +62,7 @@ def print_network_summary(stats: NetworkStats) -> None:
     for name, layer in stats.layers.items():
         share = layer.cycles / stats.total.cycles if stats.total.cycles else 0.0
         table.add_row(name, f"{layer.cores:,}", f"{layer.cycles / images:,.1f}", f"{share:.1%}")
-    out = Console(highlight=False)
+    out = table_console()
     out.print(table)
     out.print()
     print_summary(stats.total)

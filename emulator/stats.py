@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
+from cim.console import table_console
 from cim.emulator import layout
 from cim.emulator.prepare import Prepared
 from cim.emulator.run import Result
@@ -240,7 +241,6 @@ def schema() -> dict[str, Any]:
 
 def print_summary(stats: Stats) -> None:
     """A short table on stdout."""
-    from rich.console import Console
     from rich.table import Table
 
     def share(part: int, whole: int) -> str:
@@ -271,4 +271,4 @@ def print_summary(stats: Stats) -> None:
     table.add_row(
         "  W busy", share(stats.bus.w_busy_cycles, stats.cycles), "of the inference, all sets"
     )
-    Console(highlight=False).print(table)
+    table_console().print(table)

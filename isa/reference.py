@@ -22,42 +22,52 @@ class Described(Protocol):
     @property
     def layout(self) -> str:
         """NCHW or ROWS."""
+        ...
 
     @property
     def output_shape(self) -> Sequence[int]:
         """The model's own."""
+        ...
 
     @property
     def kernel(self) -> Sequence[int]:
         """KY, KX, C, K."""
+        ...
 
     @property
     def strides(self) -> Sequence[int]:
         """Down, right."""
+        ...
 
     @property
     def dilations(self) -> Sequence[int]:
         """Down, right."""
+        ...
 
     @property
     def pads(self) -> Sequence[int]:
         """Top, left, bottom, right."""
+        ...
 
     @property
     def activation(self) -> str:
         """One of none, relu, leaky_relu, clip."""
+        ...
 
     @property
     def alpha(self) -> float:
         """The slope of a leaky_relu."""
+        ...
 
     @property
     def scheme(self) -> str:
         """One of sequential, linear, cyclic, ring."""
+        ...
 
     @property
     def vertical_groups(self) -> int:
         """P_V."""
+        ...
 
 
 OUTPUT_TYPES = {
@@ -175,15 +185,7 @@ def _narrow(
     crossbar_inputs: int,
 ) -> NDArray[Any]:
     """Every vertical group's result as int8, added with saturation in the chain's order."""
-    limits = np.iinfo(OUTPUT_TYPES[ofm])
-    zero_point = int(numbers["y_zp"])
-    reach = np.float32(max(limits.max - zero_point, zero_point - limits.min))
-    slope = np.float32(layer.alpha)
-    if layer.activation == "leaky_relu" and 0 < slope < 1:
-        reach = np.float32(reach / slope)
-    y_scale = np.float32(numbers["y_scale"])
-    step = np.float32(np.float32(y_scale * reach) / np.float32(127))
-    adc = _float32(numbers["x_scale"] * numbers["w_scale"]) / step
+    adc, factor = _narrow_factors(layer, ofm, numbers)
 
     def digitize(values: NDArray[Any]) -> NDArray[np.int64]:
         return np.clip(_round(values.astype(np.float32) * adc), -128, 127)
@@ -201,7 +203,26 @@ def _narrow(
         sums = sums + digitize(numbers["b"])
     for owners in _chain(layer.scheme, len(patches), p_v):
         sums = np.clip(sums + digitized[owners, outputs], -128, 127)
-    return _requantize(layer, ofm, numbers, sums, np.float32(step / y_scale))
+    return _requantize(layer, ofm, numbers, sums, factor)
+
+
+def _narrow_factors(
+    layer: Described, ofm: str, numbers: dict[str, NDArray[Any]]
+) -> tuple[NDArray[np.float32], np.float32]:
+    """What digitizes sums (one, or one a channel), and what makes outputs of the digitized ones.
+
+    Every operation rounds to float32.
+    """
+    limits = np.iinfo(OUTPUT_TYPES[ofm])
+    zero_point = int(numbers["y_zp"])
+    reach = np.float32(max(limits.max - zero_point, zero_point - limits.min))
+    slope = np.float32(layer.alpha)
+    if layer.activation == "leaky_relu" and 0 < slope < 1:
+        reach = np.float32(reach / slope)
+    y_scale = np.float32(numbers["y_scale"])
+    step = np.float32(np.float32(y_scale * reach) / np.float32(127))  # p_scale
+    adc = _float32(_float32(numbers["x_scale"] * numbers["w_scale"]) / step)
+    return adc, np.float32(step / y_scale)
 
 
 def _chain(scheme: str, outputs: int, p_v: int) -> list[NDArray[np.int64]]:

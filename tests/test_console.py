@@ -30,9 +30,8 @@ def call(module: str, *arguments: str, **environment: str) -> subprocess.Complet
 def test_a_diagnostic_draws_its_line() -> None:
     span = Span(Source("f.s", "one\n\tmvm x\n"), 2, 6, 7)
     text = Diagnostic("no", span, notes=(Note("why"), Note("there", span))).render()
-    assert text == "f.s:2:6: error: no\n  \tmvm x\n  \t    ^\nnote: why\nf.s:2:6: note: there\n" + (
-        "  \tmvm x\n  \t    ^"
-    )
+    drawn = "  \tmvm x\n  \t    ^"
+    assert text == f"f.s:2:6: error: no\n{drawn}\nnote: why\nf.s:2:6: note: there\n{drawn}"
 
 
 def test_exit_codes_and_messages(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,9 @@ class Row:
 def read_table(path: Path = TABLE) -> list[Row]:
     """All rows of a CSV file with the columns of `table1_layers.csv`."""
     with path.open(encoding="utf-8", newline="") as lines:
-        return [Row(**{key: int(value) for key, value in row.items()}) for row in csv.DictReader(lines)]
+        return [
+            Row(**{key: int(value) for key, value in row.items()}) for row in csv.DictReader(lines)
+        ]
 
 
 def make_layer(row: Row) -> onnx.ModelProto:

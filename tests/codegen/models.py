@@ -61,11 +61,15 @@ def with_shapes(made):
     return onnx.shape_inference.infer_shapes(made, strict_mode=True, data_prop=True)
 
 
-def operator(op, x_shape, constants, *, dtype=np.float32, out=None, opset=17, inputs=None, **attributes):
+def operator(
+    op, x_shape, constants, *, dtype=np.float32, out=None, opset=17, inputs=None, **attributes
+):
     """A model of one operator `op` called n: input x, the constants in order, output y."""
     names = inputs or ["x", *constants]
     node = helper.make_node(op, names, ["y"], "n", **attributes)
-    made = model([node], [value("x", dtype, x_shape)], [value("y", out or dtype, None)], constants, opset)
+    made = model(
+        [node], [value("x", dtype, x_shape)], [value("y", out or dtype, None)], constants, opset
+    )
     return with_shapes(made)
 
 
@@ -86,7 +90,9 @@ def imported(made, folder=None, **kwargs):
 
 def only_layer(found: Imported):
     """The layer of a model that is one layer and no host node."""
-    assert len(found.units) == 1, [str(u.reason) for u in found.units if not isinstance(u, LayerUnit)]
+    assert len(found.units) == 1, [
+        str(u.reason) for u in found.units if not isinstance(u, LayerUnit)
+    ]
     assert isinstance(found.units[0], LayerUnit)
     return found.units[0].layer
 

@@ -268,5 +268,5 @@ def test_float16_goes_to_the_host():
     node = helper.make_node("MatMul", ["x", "w"], ["y"], "n")
     info = [helper.make_tensor_value_info(n, TensorProto.FLOAT16, [2, 2]) for n in "xy"]
     made = model([node], info[:1], info[1:], {"w": np.ones((2, 2), np.float16)})
-    text = "MatMul 'n': the input's type is float16, must be float32"
+    text = "MatMul 'n': the type of the input is float16, must be float32"
     assert reasons(imported(made)) == {"n": text}

@@ -144,7 +144,7 @@ def test_wrong_flags(tmp_path):
 def test_input_without_a_shape(tmp_path):
     made = conv()
     made.graph.input[0].type.tensor_type.ClearField("shape")
-    with pytest.raises(CimError, match="checker rejects it|has no shape"):
+    with pytest.raises(CimError, match="the ONNX checker rejects it"):
         load_graph(save(made, tmp_path))
 
 
@@ -180,7 +180,13 @@ def weights_in_form(form, weights):
     return nodes, {}, []
 
 
-FORMS = ["initializer", "constant node", "graph input", "identity chain", "identity of constant node"]
+FORMS = [
+    "initializer",
+    "constant node",
+    "graph input",
+    "identity chain",
+    "identity of constant node",
+]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -42,7 +42,7 @@ def qlinear_convs(draw):
     size = [d * (k - 1) + draw(st.integers(1, 5)) for k, d in zip(kernel, dilations, strict=True)]
     channels, outputs = draw(st.integers(1, 4)), draw(st.integers(1, 5))
     x_type = draw(st.sampled_from([np.uint8, np.int8]))
-    # onnxruntime has no kernel for int8 inputs with uint8 weights, nor for input and output types that differ
+    # onnxruntime has no kernel for int8 with uint8 weights, nor for another type of output
     w_type = draw(st.sampled_from([np.uint8, np.int8])) if x_type == np.uint8 else np.int8
     vector = () if draw(st.booleans()) else (outputs,)
     zeros = np.iinfo(x_type)
@@ -283,6 +283,18 @@ def test_bias_that_cannot_be_converted(bias):
     assert "must be a multiple of x_scale * w_scale (0.125)" in found["n"]
 
 
+def test_bias_is_converted_within_float_rounding_only():
+    """A scale that is off by one unit in the last place gives the same numbers; 0.1 % does not."""
+    replace = {"xs": F(0.5), "ws": np.full(4, 0.25, F), "b": np.array([100, -7, 3, 0], np.int32)}
+    near = np.full(4, np.nextafter(F(0.125), F(1)), F)
+    assert only_layer_of(Qdq(replace=replace, bias_scale=near).model()).bias.tolist() == [
+        100, -7, 3, 0,
+    ]  # fmt: skip
+    off = np.full(4, 0.125 * 1.001, F)
+    found = reasons(imported(Qdq(replace=replace, bias_scale=off).model()))
+    assert "bias is in units of 0.125125, must be a multiple" in found["n"]
+
+
 def test_bias_with_a_scale_for_all_channels():
     replace = {"ws": F(0.01), "wz": np.int8(0)}
     made = Qdq(replace=replace, bias_scale=F(0.03) * F(0.01)).model()
@@ -335,7 +347,9 @@ def test_float_input_with_quantized_weights_goes_to_the_host():
     made.graph.node.extend(kept)
     made.graph.input[0].CopyFrom(value("xd", F, [1, 3, 5, 5]))
     text = reasons(imported(made))["n"]
-    assert "input 'xd' is a graph input or constant, must be the output of a DequantizeLinear" in text
+    assert (
+        "input 'xd' is a graph input or constant, must be the output of a DequantizeLinear" in text
+    )
 
 
 def test_sums_beyond_int32_go_to_the_host():

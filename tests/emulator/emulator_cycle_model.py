@@ -190,16 +190,15 @@ def simulate(programs: list[list[Step]], machine: Machine) -> tuple[int, list[in
         for number in asking:
             if t >= cores[number].drained:
                 r.asks(number, t)
-        if r.free <= t:
-            if asking:
-                core = cores[r.pick(asking, t)]
-                burst = core.reads.popleft()
-                r.free = t + burst.beats
-                core.drained = r.free
-                core.in_flight[core.in_flight.index(-1)] = r.free
-                if burst.last:
-                    core.done = r.free
-                moved = True
+        if r.free <= t and asking:
+            core = cores[r.pick(asking, t)]
+            burst = core.reads.popleft()
+            r.free = t + burst.beats
+            core.drained = r.free
+            core.in_flight[core.in_flight.index(-1)] = r.free
+            if burst.last:
+                core.done = r.free
+            moved = True
         waiting: dict[int, list[int]] = {}
         for number, core in enumerate(cores):
             if core.responses:
