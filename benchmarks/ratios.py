@@ -1,0 +1,139 @@
+"""Speed as ratios taken in one run, so that they mean the same on any machine.
+
+    python benchmarks/ratios.py
+
+Prints one line a measurement: what, its own figure, and the ratio to something measured beside it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cim.asm.assembler import assemble
+from cim.asm.image import Image
+from cim.asm.linker import link
+from cim.diagnostics import Source
+from cim.emulator.prepare import prepare
+from cim.emulator.run import execute
+from cim.isa.encoding import decode, encode
+from cim.isa.interpreter import CoreProgram, Interpreter
+from cim.isa.load import load_isa
+
+CHAIN = """
+.machine "pelke23"
+.mode i8n
+.region ifm, i8, [{outputs}, 32]
+.region ps, i8, [{outputs}, 32]
+{cores}
+"""
+CORE = """
+.core c{v}, {v}, vg={v}
+.crossbar rows=32, columns=32
+  .fill 1024, 2, {v} % 3 - 1
+.param adc_mul, 0.01
+.text
+.for o, 0, {outputs}
+  load ib[0:32], ifm + o*32
+  mvm
+  {receive}
+  store ps + o*32, ob[0:32]
+  {send}
+.endfor
+"""
+
+
+def best(action: Callable[[], Any], times: int = 3) -> float:
+    """Seconds of the fastest of a few runs."""
+    seconds = []
+    for _ in range(times):
+        began = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def show(what: str, figure: str, ratio: float, against: str) -> None:
+    print(f"{what:<52} {figure:>22} {ratio:>10.2f} x {against}")
+
+
+def chain(cores: int, outputs: int) -> Image:
+    """A linear chain of cores: load, mvm, wait, load, add, store, call for every output."""
+    parts = []
+    for v in range(cores):
+        receive = "wait o + 1\n  load pb[0:32], ps + o*32\n  gpeu.add ob, ob, pb" if v else ""
+        send = f"call c{v + 1}" if v + 1 < cores else ""
+        parts.append(CORE.format(v=v, outputs=outputs, receive=receive, send=send))
+    text = CHAIN.format(outputs=outputs, cores="".join(parts))
+    return link([assemble([Source("chain.s", text)], "chain.o")], "chain")
+
+
+def encoding() -> None:
+    """A million words against a plain pass over the same array."""
+    isa = load_isa()
+    rng = np.random.default_rng(0)
+    addresses = rng.integers(0, 2**32, 1_000_000)
+    load = isa.instructions["load"]
+    operands = {"buffer": 2, "lo": 0, "hi": 32, "address": addresses}
+    words = encode(load, operands)
+    plain = best(lambda: words ^ np.uint64(1))
+    for what, action in (
+        ("encode 1,000,000 words", lambda: encode(load, operands)),
+        ("decode 1,000,000 words", lambda: decode(isa, words)),
+    ):
+        seconds = best(action)
+        show(what, f"{seconds:.3f} s", seconds / plain, "one NumPy pass")
+
+
+def assembling() -> None:
+    """Unrolling 1.8 million instructions, against GNU as repeating as many .quad lines."""
+    text = ".mode i8\n.core a, 0\n.for k, 0, 600000\nload ib[0:32], k*32\nwait k\nmvm\n.endfor\n"
+    seconds = best(lambda: assemble([Source("loop.s", text)], "loop.o"))
+    figure = f"{1.8 / seconds:.1f} M words/s"
+    if shutil.which("as") is None:
+        print(
+            f"{'assemble a loop of 1,800,000 words':<52} {figure:>22}   (needs GNU as to compare)"
+        )
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "rept.s"
+        source.write_text(".rept 1800000\n.quad 1\n.endr\n")
+        command = ["as", str(source), "-o", str(Path(folder) / "rept.o")]
+        gnu = best(lambda: subprocess.run(command, check=True))
+    show("assemble a loop of 1,800,000 words", figure, seconds / gnu, "GNU as, .rept of .quad")
+
+
+def emulating() -> None:
+    """Instructions a second, with values and timing, against the reference interpreter without time."""
+    image = chain(16, 4000)
+    prepared = prepare(image)
+    count = len(prepared.program)
+    execute(prepared)
+    seconds = best(lambda: execute(prepared))
+    small = chain(16, 8)
+    isa = load_isa()
+
+    def interpret() -> None:
+        programs = [
+            CoreProgram(small.words(core), small.weights(core), small.parameters(core))
+            for core in small.config.cores
+        ]
+        Interpreter(isa, small.config.numeric_mode, (32, 32), small.memory(), programs).run()
+
+    slow = best(interpret) / len(prepare(small).program)
+    rate = count / seconds
+    show("emulate a chain of 16 cores, 32x32, i8n", f"{rate / 1e6:.1f} M instr/s", slow * rate,
+         "reference interpreter")  # fmt: skip
+
+
+if __name__ == "__main__":
+    encoding()
+    assembling()
+    emulating()
