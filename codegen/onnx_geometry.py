@@ -123,7 +123,7 @@ def _pair(node: Node, name: str) -> tuple[int, int]:
 def _pads(
     node: Node, size: tuple[int, int], dilated: tuple[int, int], strides: tuple[int, int]
 ) -> tuple[int, int, int, int]:
-    mode = bytes(node.attribute("auto_pad", b"NOTSET")).decode() or "NOTSET"
+    mode = bytes(node.attribute("auto_pad", b"NOTSET")).decode(errors="replace") or "NOTSET"
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         upper = mode == "SAME_UPPER"
         top, bottom = same_padding(size[0], dilated[0], strides[0], upper)

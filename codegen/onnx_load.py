@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
 from onnx import checker, external_data_helper, inliner, shape_inference
 
 from cim.codegen.onnx_fold import fold_constants
@@ -61,6 +62,9 @@ def parse_model(content: bytes, path: str, folder: str) -> onnx.ModelProto:
         raise error("is not an ONNX model", where=path) from None
     if not model.HasField("graph") or not model.ir_version:
         raise error("is not an ONNX model: it holds no graph", where=path)
+    bad = _text_that_is_no_utf8(model)
+    if bad is not None:
+        raise error(f"it holds text that is not UTF-8: {bad!r}", where=path)
     _check_opset(model, path)
     try:
         external_data_helper.load_external_data_for_model(model, folder)
@@ -72,6 +76,25 @@ def parse_model(content: bytes, path: str, folder: str) -> onnx.ModelProto:
         ) from problem
     _check(model, path)
     return inliner.inline_local_functions(model) if model.functions else model
+
+
+def _text_that_is_no_utf8(message: Message) -> bytes | None:
+    """The first text in a message or in what it holds that protobuf could only give as bytes."""
+    for described, value in message.ListFields():
+        if described.name == "doc_string":
+            continue
+        if described.type == FieldDescriptor.TYPE_STRING:
+            texts = [value] if isinstance(value, str | bytes) else value
+            bad = next((text for text in texts if isinstance(text, bytes)), None)
+        elif described.type == FieldDescriptor.TYPE_MESSAGE:
+            parts = [value] if isinstance(value, Message) else value
+            found = (_text_that_is_no_utf8(part) for part in parts)
+            bad = next((text for text in found if text is not None), None)
+        else:
+            continue
+        if bad is not None:
+            return bytes(bad)
+    return None
 
 
 def _drop_constant_inputs(model: onnx.ModelProto) -> None:

@@ -28,6 +28,7 @@ from cim.codegen.onnx_reasons import NotMappedError, shown
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 INT32 = np.iinfo(np.int32)
 FLOAT = np.dtype(np.float32)
+FLOAT_ROUNDING = 2.0**-22  # relative: a unit in the last place of a scale, and one of a product
 
 
 @dataclass(frozen=True)
@@ -311,7 +312,7 @@ def _integer_bias(
     """A bias in units of x_scale * w_scale, int32 [K].
 
     A bias with other scales, or a float one, is converted if the float32 numbers that it stands for
-    stay what they are (to one unit in the last place); else `NotMappedError`.
+    stay what they are (to float32 rounding); else `NotMappedError`.
     """
     node = graph.producer.get(value)
     channels = geometry.output_shape[-1] if geometry.layout == "ROWS" else geometry.output_shape[1]
@@ -332,7 +333,7 @@ def _integer_bias(
     scales = _same_rows(np.broadcast_to(_along(scale, node, stored.ndim), stored.shape), rows)
     if np.array_equal(scales, units) and np.all(np.abs(integers) <= INT32.max):
         return integers.astype(np.int32)
-    return _converted(integers.astype(np.float32) * scales, units, f"in units of {scales[0]:g}")
+    return _converted(integers.astype(np.float32) * scales, units, f"in units of {scales[0]:.9g}")
 
 
 def _along(numbers: NDArray[Any], node: Node, rank: int) -> NDArray[Any]:
@@ -355,8 +356,8 @@ def _same_rows(numbers: NDArray[Any], rows: tuple[int, ...]) -> NDArray[Any]:
 def _converted(numbers: NDArray[Any], units: NDArray[np.float32], found: str) -> NDArray[Any]:
     exact = numbers.astype(np.float64)
     integers = np.rint(exact / units)
-    near = np.abs(integers * units.astype(np.float64) - exact) <= np.abs(exact) * 2.0**-23
+    near = np.abs(integers * units.astype(np.float64) - exact) <= np.abs(exact) * FLOAT_ROUNDING
     if not np.all(near) or np.any(np.abs(integers) > INT32.max):
-        accepted = f"a multiple of x_scale * w_scale ({units[0]:g})"
+        accepted = f"a multiple of x_scale * w_scale ({units[0]:.9g})"
         raise NotMappedError("bias", found, accepted)
     return integers.astype(np.int32)

@@ -9,6 +9,7 @@ from functools import cached_property
 from cim.isa.operation import Operation
 
 MODES = ("f32", "i8", "i8n")
+# What statistics count by, and what spec/timing.md gives a time to.
 CLASSES = ("load", "store", "mvm", "gpeu", "call", "wait")
 
 
@@ -84,11 +85,13 @@ class SyntaxPart:
 
 @dataclass(frozen=True)
 class Instruction:
-    """Encoding, syntax and semantics of one instruction."""
+    """Encoding, syntax and semantics of one instruction; `extension` is empty for the base ISA."""
 
     name: str
+    extension: str
     mnemonic: str
     timing_class: str
+    format: str
     fields: tuple[Field, ...]
     fixed: Mapping[str, int]
     operands: Mapping[str, Operand]
@@ -111,11 +114,27 @@ class Instruction:
 
 
 @dataclass(frozen=True)
-class Isa:
-    """The whole instruction set. `instructions` keeps the order of the file."""
+class Extension:
+    """A named block of instructions beside the base ISA."""
 
     name: str
     version: str
+    prose: str
+
+
+@dataclass(frozen=True)
+class Isa:
+    """The whole instruction set. `instructions` keeps the order of the file, extensions last.
+
+    `timing` says for each timing class what takes the time.
+    """
+
+    name: str
+    version: str
+    word_bits: int
+    formats: Mapping[str, tuple[Field, ...]]
+    extensions: Mapping[str, Extension]
+    timing: Mapping[str, str]
     buffers: Mapping[str, Buffer]
     exceptions: Mapping[str, str]
     instructions: Mapping[str, Instruction]

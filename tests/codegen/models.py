@@ -153,7 +153,7 @@ def reference(layer, x):
 
 
 def sums(layer, x):
-    """Convolution and bias, output vector by output vector: [O, K] float64, or int64 of integers."""
+    """Convolution and bias, output vector by output vector: [O, K], float64 or int64."""
     q = layer.quantization
     kind = np.float64 if q is None else np.int64
     weights = layer.weights.astype(kind) - (0 if q is None else q.w_zp)

@@ -63,7 +63,7 @@ def test_same_padding_against_onnxruntime(mode, stride):
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("dilation", [1, 2])
 def test_same_padding_equals_explicit_pads(mode, dilation):
-    """With dilation runtimes disagree; ours is the dilated kernel's extent, checked through pads."""
+    """With dilation runtimes disagree; ours counts the dilated kernel, checked through pads."""
     for kernel, stride, size in itertools.product(range(1, 6), range(1, 4), range(1, 10)):
         w = floats(1, 1, kernel, 1)
         common = {"strides": [stride, 1], "dilations": [dilation, 1]}

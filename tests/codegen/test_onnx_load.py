@@ -1,12 +1,17 @@
 """Reading model files: what is refused and how, shapes, external data, the forms of constants."""
 
+import contextlib
+
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from cim.codegen.onnx_import import import_model
-from cim.codegen.onnx_load import load_graph
+from cim.codegen.onnx_import import import_graph, import_model
+from cim.codegen.onnx_load import build_graph, load_graph, parse_model
+from cim.codegen.partition import partition
 from cim.diagnostics import CimError
 from tests.codegen.models import (
     imported,
@@ -47,6 +52,23 @@ def test_file_that_is_no_onnx(tmp_path, content):
     path = tmp_path / "m.onnx"
     path.write_bytes(content)
     assert f"{path}: error: is not an ONNX model" in message(load_graph, path)
+
+
+def test_text_that_is_no_utf8(tmp_path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(conv().SerializeToString().replace(b"Conv", b"C\xf4nv"))
+    assert "it holds text that is not UTF-8: b'C\\xf4nv'" in message(load_graph, path)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.integers(0, 2**16), st.integers(0, 255)), min_size=1, max_size=3))
+def test_flipped_bytes_give_a_diagnostic_or_a_model(changes):
+    content = bytearray(conv(("n", 3, 5, 5)).SerializeToString())
+    for position, byte in changes:
+        content[position % len(content)] = byte
+    with contextlib.suppress(CimError):
+        made = parse_model(bytes(content), "m.onnx", "/nowhere")
+        partition(import_graph(build_graph(made, "m.onnx", {}, {})))
 
 
 @pytest.mark.parametrize("opset", [6, 99])

@@ -212,4 +212,5 @@ def test_digits(name):
     expected = np.concatenate([whole.run(None, {"image": x})[0] for x in stored])
     assert np.array_equal(found.argmax(axis=1), expected.argmax(axis=1))
     np.testing.assert_allclose(found, expected, atol=1e-5 if name == "digits_f32" else 0.05)
-    print(name, np.count_nonzero(found != expected), found.size, np.abs(found - expected).max())
+    if name == "digits_int8":  # equal but for ties, which float arithmetic may round otherwise
+        assert np.count_nonzero(found != expected) <= found.size // 100

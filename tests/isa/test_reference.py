@@ -135,8 +135,9 @@ def test_int32_outputs(layout):
     layer = Layer(
         name="n", operator="ConvInteger", layout=layout, input_name="in", output_name="out",
         input_shape=shape[0], output_shape=shape[1], input_dtype=np.dtype(np.uint8),
-        output_dtype=np.dtype(np.int32), weights=rng.integers(0, 256, (1, 1, 3, 2)).astype(np.uint8),
-        bias=None, strides=(1, 1), dilations=(1, 1), pads=(0, 0, 0, 0), activation=Activation(),
+        output_dtype=np.dtype(np.int32),
+        weights=rng.integers(0, 256, (1, 1, 3, 2)).astype(np.uint8), bias=None,
+        strides=(1, 1), dilations=(1, 1), pads=(0, 0, 0, 0), activation=Activation(),
         quantization=Quantization(F(1), 9, one, np.array([3], np.int32), None, 0),
     )  # fmt: skip
     x = rng.integers(0, 256, shape[0]).astype(np.uint8)
