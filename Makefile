@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint generate clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/digits/demo.py
@@ -32,6 +32,14 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+# Everything under spec/ that is made from the spec and the models; tests compare the checked-in copies.
+generate: $(VENV)/.installed-dev
+	$(BIN)/cim-isa export md > spec/isa.md
+	$(BIN)/cim-isa export c > spec/generated/cim_isa.h
+	$(BIN)/cim-isa export sv > spec/generated/cim_isa_pkg.sv
+	$(BIN)/cim-isa export json > spec/generated/isa.json
+	$(BIN)/python -m cim.emulator.schemas
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

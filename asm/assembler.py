@@ -287,7 +287,13 @@ class Assembler:
     def _context(self) -> Context:
         mode = self.attributes.mode
         columns = self.core.columns if self.core is not None and self.core.columns else None
-        return Context(self.isa, mode.mode if mode else None, columns, self.expander.evaluate)
+        return Context(
+            self.isa,
+            self.attributes.extensions,
+            mode.mode if mode else None,
+            columns,
+            self.expander.evaluate,
+        )
 
     def _relocate(self, piece: Piece, section: Section, use: Use, within: int) -> None:
         if use.symbol not in self.symbols:

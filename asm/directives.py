@@ -131,7 +131,12 @@ def _extension(assembler: Assembler, statement: Statement) -> None:
     arguments = _Arguments(assembler, statement, ".extension NAME")
     name, place = arguments.word()
     arguments.done()
-    raise ExpressionError(f"unknown extension '{name}'; this toolchain has none", place)
+    known = assembler.isa.extensions
+    if name not in known:
+        there = f"there are {', '.join(known)}" if known else "this toolchain has none"
+        raise ExpressionError(f"unknown extension '{name}'; {there}", place)
+    if name not in assembler.attributes.extensions:
+        assembler.attributes.extensions.append(name)
 
 
 def _mode(assembler: Assembler, statement: Statement) -> None:

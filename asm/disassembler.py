@@ -40,6 +40,8 @@ def disassemble(
     if attributes.mode is not None:
         mode = attributes.mode
         yield f".mode {mode.mode}, ifm={mode.ifm}, ofm={mode.ofm}"
+    for extension in attributes.extensions:
+        yield f".extension {extension}"
     for key, value in attributes.layer.items():
         yield f".layer {key}={value_text(value)}"
     cores = {core.name: core for core in attributes.cores}

@@ -19,7 +19,6 @@ from cim.isa.machine import Machine
 from cim.isa.numerics import DTYPES, NumericMode
 
 FORMAT_VERSION = 1
-EXTENSIONS: tuple[str, ...] = ()  # what this toolchain knows beside the base ISA
 BIN_HEADER = struct.Struct("<8sII")  # magic, format version, zero
 BIN_MAGIC = b"CIM BIN\0"
 
@@ -251,11 +250,11 @@ def _decode_config(path: Path) -> Config:
         config.numeric_mode  # noqa: B018  (raises for types that do not go together)
     except (msgspec.ValidationError, ValueError) as problem:
         raise error(f"is not a valid cfg: {problem}", where=str(path)) from None
-    missing = set(config.extensions) - set(EXTENSIONS)
+    missing = set(config.extensions) - set(isa.extensions)
     if missing:
         raise error(
             f"needs ISA extension '{min(missing)}', this toolchain has "
-            f"{', '.join(EXTENSIONS) or 'none'}",
+            f"{', '.join(isa.extensions) or 'none'}",
             where=str(path),
         )
     return config

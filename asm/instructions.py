@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ class Context:
     """What an instruction needs to know about its surroundings. `columns` is None before `.crossbar`."""
 
     isa: Isa
+    extensions: Sequence[str]
     mode: str | None
     columns: int | None
     evaluate: Callable[[Expression, Lanes], Value]
@@ -51,6 +52,11 @@ def encode_piece(piece: Piece, context: Context) -> tuple[NDArray[np.uint64], li
         raise ExpressionError(
             f"{instruction.mnemonic} does not exist in mode {context.mode} "
             f"(only in {', '.join(instruction.modes)})",
+            tree.op_place,
+        )
+    if instruction.extension and instruction.extension not in context.extensions:
+        raise ExpressionError(
+            f"{instruction.mnemonic} needs .extension {instruction.extension} before it",
             tree.op_place,
         )
     values: dict[str, Any] = {}

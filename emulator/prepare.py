@@ -75,7 +75,7 @@ def prepare(image: Image) -> Prepared:
         words = np.concatenate([image.words(core) for core in configs[first:last]])
         part = slice(int(starts[first]), int(starts[last]))
         decoded = decode(load_isa(), words)
-        _translate(decoded, config.mode, numbers, program[part], classes[part])
+        _translate(decoded, config.mode, numbers, program[part], classes[part], str(image.path))
     cores = np.zeros(len(configs), dtype=layout.CORE)
     cores["pc"], cores["end"] = starts[:-1], starts[1:]
     cells = _place_weights(image, configs, cores)
@@ -124,7 +124,7 @@ def _chunks(sizes: list[int]) -> list[tuple[int, int]]:
 
 def _translate(
     decoded: Decoded, mode: str, numbers: NDArray[np.int64], program: NDArray[Any],
-    classes: NDArray[np.uint8],
+    classes: NDArray[np.uint8], where: str,
 ) -> None:  # fmt: skip
     """Fill instruction records (`op` stays `ILLEGAL` for words that this mode does not have)."""
     operands = decoded.operands
@@ -132,6 +132,12 @@ def _translate(
         chosen = np.flatnonzero(decoded.index == number)
         if not chosen.size or mode not in instruction.modes:
             continue
+        if instruction.name not in layout.FORMS:
+            raise error(
+                f"uses '{instruction.mnemonic}', which the emulator's engine does not have",
+                where=where,
+                notes=["cim.isa.interpreter executes it from the spec"],
+            )
         op, source = layout.FORMS[instruction.name]
         rows = np.zeros(chosen.shape, dtype=layout.INSTRUCTION)
         rows["op"], rows["source"] = op, source

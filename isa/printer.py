@@ -11,17 +11,18 @@ from cim.isa.model import Instruction, Isa, Operand
 
 
 def syntax_text(instruction: Instruction) -> str:
-    """How to write the instruction, as in `load BUFFER[LO:HI], ADDRESS`; parts in () can be left out."""
+    """How to write the instruction, as in `gpeu.add DST, A, B[, len=LEN]`; what is in [, ] can be left out."""
     parts = []
+    optional = ""
     for part in instruction.syntax:
         names = [name.upper() for name in part.operands]
         if part.shape == "slice":
             parts.append(f"{names[0]}[{names[1]}:{names[2]}]")
         elif part.shape == "keyword":
-            parts.append(f"({part.operands[0]}={names[0]})")
+            optional += f"[, {part.operands[0]}={names[0]}]"
         else:
             parts.append(names[0])
-    return f"{instruction.mnemonic} {', '.join(parts)}".rstrip()
+    return f"{instruction.mnemonic} {', '.join(parts)}".rstrip() + optional
 
 
 def format_instruction(

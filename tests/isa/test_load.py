@@ -85,37 +85,80 @@ def test_a_broken_spec_is_refused_at_its_line(kind: str) -> None:
         assert diagnostic.span.line <= changed[0]
 
 
-def test_an_instruction_is_added_by_the_spec_alone() -> None:
-    new = """
-[instruction."gpeu.neg"]
-mnemonic = "gpeu.neg"
-class = "gpeu"
-format = "gpeu"
-fixed = { opcode = 4, sub = 20, b = 0, imm = 0 }
-syntax = "gpeu.neg {dst}, {a}, len={len}"
-exceptions = ["buffer_range"]
-prose = "Negate."
-operation = \"\"\"
-require(len <= length(dst), "buffer_range")
-dst[0:len] = zeros(len) - a[0:len]
-\"\"\"
-[instruction."gpeu.neg".operands]
-dst = { kind = "buffer", field = "dst" }
-a = { kind = "buffer", field = "a" }
-len = { kind = "unsigned", field = "last", bias = 1, default = "columns" }
+TYPES = {
+    "block_until(SEQ_NR >= value)": (
+        "block_until(SEQ_NR)",
+        "value 1 of block_until must be a bool, not an int",
+    ),
+    "ob[0:columns] = result": ("ob[0:columns] = W", "must be a vector, not a matrix"),
+    "result = result + offset[0:columns]": (
+        "result = result + W",
+        "cannot calculate with a vector and a matrix",
+    ),
+    "dst[0:len] = a[0:len] * imm": (
+        "dst[0:len] = a * imm",
+        "cannot calculate with a buffer and a number",
+    ),
+    "f32(result)": ("f32(result, 3)", "f32 takes 1 values, not 2"),
+    "written(ib, rows)": ("written(rows, ib)", "value 1 of written must be a buffer, not an int"),
+    "ib[0:rows]": ("ib[0:]", "a slice must be [LO:HI]"),
+    "rint(f32(result) * adc_mul[0:columns])": (
+        "rows",
+        "'result' is a vector, must not become an int",
+    ),
+    "dst[0:len] = zeros(len)": ("zeros(len)", "'zeros' has no effect as a statement"),
+    "if integer:": ("if rows:", "the condition of `if` must be a bool, not an int"),
+    "maximum(a[0:len], 0)": (
+        "maximum(a[0:len] >= 0, 0)",
+        "value 1 of maximum must be a vector, not a mask",
+    ),
+}
+
+
+@pytest.mark.parametrize("old", TYPES)
+def test_operations_are_type_checked(old: str) -> None:
+    new, message = TYPES[old]
+    text = change(old, new)
+    with pytest.raises(CimError) as raised:
+        read_isa(Source("isa.toml", text))
+    (diagnostic,) = raised.value.diagnostics
+    assert message in diagnostic.message
+    assert diagnostic.span is not None
+    assert new.split("\n")[0] in text.split("\n")[diagnostic.span.line - 1]
+
+
+EXTENSION = """
+[extension.toy]
+version = "0.1"
+prose = "For this test."
+[extension.toy.instruction.mvm2]
+mnemonic = "mvm2"
+class = "mvm"
+format = "plain"
+fixed = { opcode = 9 }
+syntax = "mvm2"
+prose = "Nothing."
+operation = "ob[0:columns] = zeros(columns)"
 """
-    import numpy as np
 
-    from cim.isa.encoding import encode
-    from cim.isa.interpreter import CoreProgram, Interpreter
-    from cim.isa.numerics import NumericMode
 
-    isa = read_isa(Source("isa.toml", TEXT + new))
-    load = encode(isa.instructions["load"], {"buffer": 2, "lo": 0, "hi": 2, "address": 0})
-    neg = encode(isa.instructions["gpeu.neg"], {"dst": 1, "a": 2, "len": 2})
-    store = encode(isa.instructions["store"], {"buffer": 1, "lo": 0, "hi": 2, "address": 8})
-    memory = np.zeros(16, dtype=np.uint8)
-    memory[:8] = np.array([5, -7], dtype="<i4").view(np.uint8)
-    program = CoreProgram(np.array([load, neg, store]))
-    Interpreter(isa, NumericMode("i8", "i8", "i8"), (4, 4), memory, [program]).run()
-    assert memory[8:].view("<i4").tolist() == [-5, 7]
+def test_extensions_are_blocks_of_their_own() -> None:
+    isa = read_isa(Source("isa.toml", TEXT + EXTENSION))
+    assert isa.instructions["mvm2"].extension == "toy"
+    assert isa.instructions["mvm"].extension == ""
+    assert isa.extensions["toy"].version == "0.1"
+    for old, new, message in (
+        ('version = "0.1"\n', "", "'version' is missing"),
+        ("opcode = 9", "opcode = 3", "a word could be both 'mvm' and 'mvm2'"),
+        ("zeros(columns)", "zeroes(columns)", "'zeroes' is no primitive"),
+    ):
+        with pytest.raises(CimError, match=message):
+            read_isa(Source("isa.toml", TEXT + EXTENSION.replace(old, new)))
+    double = EXTENSION.replace("instruction.mvm2", "instruction.mvm")
+    with pytest.raises(CimError, match="'mvm' is already an instruction"):
+        read_isa(Source("isa.toml", TEXT + double))
+
+
+def test_timing_must_name_every_class() -> None:
+    with pytest.raises(CimError, match=r"\[timing\] must have exactly"):
+        read_isa(Source("isa.toml", TEXT.replace('mvm = "core.mvm_cycles."\n', "")))
