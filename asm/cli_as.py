@@ -7,10 +7,6 @@ import sys
 from pathlib import Path
 
 from cim import console
-from cim.asm.assembler import assemble
-from cim.asm.elf import write_object
-from cim.asm.listing import listing_text
-from cim.asm.syntax import LineError, Place, read_number
 from cim.diagnostics import Source, error
 from cim.files import read_text, write_all
 
@@ -39,6 +35,11 @@ def _main(argv: list[str] | None) -> int:
         help="write a listing, to stdout without a file",
     )  # fmt: skip
     arguments = parser.parse_args(argv)
+    # Imported late: --help must not wait for NumPy and Lark.
+    from cim.asm.assembler import assemble
+    from cim.asm.elf import write_object
+    from cim.asm.listing import listing_text
+
     sources = [_source(name) for name in arguments.sources]
     include = [Path(folder) for folder in arguments.include]
     obj = assemble(sources, arguments.output, include=include, defines=_defines(arguments))
@@ -59,6 +60,8 @@ def _source(name: str) -> Source:
 
 
 def _defines(arguments: argparse.Namespace) -> dict[str, int]:
+    from cim.asm.syntax import LineError, Place, read_number
+
     made = {}
     for text in arguments.defines:
         name, equals, value = text.partition("=")

@@ -6,11 +6,8 @@ import argparse
 import sys
 from collections.abc import Callable
 
-import numpy as np
-
 from cim import console
 from cim.diagnostics import Source, did_you_mean, error
-from cim.isa.encoding import decode
 from cim.isa.load import load_isa
 from cim.isa.model import MODES, Isa
 
@@ -85,6 +82,8 @@ def _explain(isa: Isa, arguments: argparse.Namespace) -> None:
 
 
 def _encode(isa: Isa, arguments: argparse.Namespace) -> None:
+    import numpy as np
+
     from cim.asm.blocks import Statement, Where
     from cim.asm.expansion import Lanes, Piece
     from cim.asm.expressions import ExpressionError, Value, evaluate
@@ -112,6 +111,9 @@ def _encode(isa: Isa, arguments: argparse.Namespace) -> None:
 
 
 def _decode(isa: Isa, arguments: argparse.Namespace) -> None:
+    import numpy as np
+
+    from cim.isa.encoding import decode
     from cim.isa.printer import format_instruction
 
     values = []

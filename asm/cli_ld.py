@@ -7,11 +7,6 @@ import sys
 from pathlib import Path
 
 from cim import console
-from cim.asm.elf import read_object
-from cim.asm.image import encode_config
-from cim.asm.linker import link
-from cim.asm.memory_map import map_text, usage_text
-from cim.asm.synchronization import check_synchronization
 from cim.diagnostics import CimError
 from cim.files import read_bytes, write_all
 
@@ -36,6 +31,13 @@ def _main(argv: list[str] | None) -> int:
         help="refuse a WAIT that no number of CALLs can release",
     )  # fmt: skip
     arguments = parser.parse_args(argv)
+    # Imported late: --help must not wait for NumPy.
+    from cim.asm.elf import read_object
+    from cim.asm.image import encode_config
+    from cim.asm.linker import link
+    from cim.asm.memory_map import map_text, usage_text
+    from cim.asm.synchronization import check_synchronization
+
     objects = []
     problems = []
     for name in arguments.objects:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cim import console
-from cim.asm.disassembler import disassemble, image_as_object
-from cim.asm.elf import read_object
-from cim.asm.image import read_image
-from cim.asm.objects import Object, RelocationType
 from cim.files import read_bytes
+
+if TYPE_CHECKING:
+    from cim.asm.objects import Object
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -36,6 +36,9 @@ def _main(argv: list[str] | None) -> int:
               arguments.relocations, arguments.contents]  # fmt: skip
     if not any(chosen):
         parser.error("at least one of -d -S -h -t -r -s must be given")
+    # Imported late, here and below: --help must not wait for NumPy.
+    from cim.asm.disassembler import disassemble
+
     for name in arguments.files:
         obj = _open(name)
         if len(arguments.files) > 1:
@@ -55,6 +58,10 @@ def _main(argv: list[str] | None) -> int:
 
 
 def _open(name: str) -> Object:
+    from cim.asm.disassembler import image_as_object
+    from cim.asm.elf import read_object
+    from cim.asm.image import read_image
+
     if name.endswith(".cfg"):
         return image_as_object(read_image(name))
     return read_object(read_bytes(name), name)
@@ -89,6 +96,8 @@ def _symbols(obj: Object) -> Iterator[str]:
 
 
 def _relocations(obj: Object) -> Iterator[str]:
+    from cim.asm.objects import RelocationType
+
     for section in obj.sections:
         if not len(section.relocations):
             continue

@@ -7,16 +7,14 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from cim import console
-from cim.asm.image import read_image
 from cim.diagnostics import error
-from cim.emulator.arrays import npy_bytes, read_npy
-from cim.emulator.settings import timing_machine
 from cim.files import read_bytes, write_all
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 DESCRIPTION = "Runs an image on the emulated chip: values, cycles and statistics."
 
@@ -94,10 +92,13 @@ def _is_network(name: str) -> bool:
 
 def run_image_command(args: argparse.Namespace) -> int:
     """Run one image: read everything, run, then write everything."""
-    # Imported here so that `--help` needs no engine.
+    # Imported here so that `--help` needs neither NumPy nor the engine.
+    from cim.asm.image import read_image
     from cim.emulator import host, stats
+    from cim.emulator.arrays import npy_bytes, read_npy
     from cim.emulator.prepare import prepare
     from cim.emulator.run import execute
+    from cim.emulator.settings import timing_machine
 
     image = read_image(args.file)
     machine = timing_machine(image.config.machine, args.settings)
@@ -115,10 +116,10 @@ def run_image_command(args: argparse.Namespace) -> int:
         host.batch_size(image, x)
     prepared = prepare(image)
     files: dict[Path, bytes] = {}
-    output: NDArray[Any] | None
     if x is not None:
         done = host.run_layer(prepared, x, memory, machine, args.max_cycles)
-        results, output = done.results, done.output
+        results = done.results
+        output: NDArray[Any] | None = done.output
     else:
         results = [execute(prepared, memory, machine, args.max_cycles)]
         output = host.from_ofm(image, results[0].memory) if target else None
