@@ -114,6 +114,11 @@ def _manual(isa: Isa) -> Iterator[str]:
     for b in isa.buffers.values():
         yield f"| `{b.name}` | {b.code} | {b.length} | {b.type} | {b.prose} |"
     yield ""
+    yield (
+        "`crossbar_inputs` is N and `crossbar_outputs` M of an MxN crossbar. A word with any other buffer code "
+        "is illegal."
+    )
+    yield ""
     yield "## Exceptions"
     yield ""
     yield "| exception | when |"
