@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cim.asm import data, directives
-from cim.asm.blocks import Let, Node, Statement, Where, read_blocks
+from cim.asm.blocks import FlatRun, Let, Node, Statement, Where, read_blocks
 from cim.asm.expansion import Expander, Lanes, Piece, Scope
 from cim.asm.expressions import ExpressionError, Number, Value, evaluate
+from cim.asm.flat import groups_of, piece_of, single_piece, statements_of
 from cim.asm.image import Location
 from cim.asm.instructions import Context, Use, encode_piece
-from cim.asm.objects import RELOCATION, Attributes, CoreAttributes, Object, Section, Symbol
-from cim.asm.syntax import Expression, Label, Place
+from cim.asm.objects import (
+    RELOCATION,
+    Attributes,
+    CoreAttributes,
+    Object,
+    Section,
+    Symbol,
+    no_relocations,
+)
+from cim.asm.syntax import Expression, Label, Line, Place
 from cim.diagnostics import CimError, Diagnostic, Note, Source
 from cim.isa.load import load_isa
 
@@ -28,16 +39,26 @@ def assemble(
     read_file: Callable[[Path], bytes] = Path.read_bytes,
     include: Iterable[Path] = (),
     defines: Mapping[str, int] | None = None,
+    by_shape: bool = True,
 ) -> Object:
     """One object from one or more sources.
 
     `.incbin` looks beside the source, then in the folders of `include`, and reads through `read_file`.
-    Raises `CimError` with every error of every source.
+    `by_shape` parses lines of the same shape once, and changes nothing but the time it takes. Raises `CimError` with every error of every source.
     """
     assembler = Assembler(name, read_file, list(include), dict(defines or {}))
     for source in sources:
-        assembler.add(source)
+        assembler.add(source, by_shape)
     return assembler.finish()
+
+
+@dataclass
+class _Block:
+    """What one top-level node adds to a section: bytes, a location for each word of text, relocations."""
+
+    content: NDArray[np.uint8]
+    lines: NDArray[np.uint32]
+    relocations: list[NDArray[Any]] = field(default_factory=list)
 
 
 class Assembler:
@@ -53,7 +74,7 @@ class Assembler:
         self.include = include
         self.attributes = Attributes()
         self.sections: list[Section] = []
-        self.chunks: dict[int, list[np.ndarray[Any, Any]]] = {}
+        self.chunks: dict[int, list[_Block]] = {}
         self.symbols: dict[str, Symbol] = {}
         self.symbol_numbers: dict[
             str, int
@@ -77,15 +98,18 @@ class Assembler:
 
     # --- a file ------------------------------------------------------------------------------------------
 
-    def add(self, source: Source) -> None:
+    def add(self, source: Source, by_shape: bool = True) -> None:
         """Assemble one more source into the object."""
         self._new_file(source)
         self.sources.append(source)
-        nodes, found = read_blocks(source)
+        nodes, found = read_blocks(source, by_shape)
         self.found += found
         for node in nodes:
             try:
-                self._top_level(node)
+                if isinstance(node, FlatRun):
+                    self._emit_run(node)
+                else:
+                    self._top_level(node)
             except ExpressionError as problem:
                 self.found.append(Diagnostic(problem.message, node.where.span(problem.place)))
 
@@ -101,10 +125,30 @@ class Assembler:
             for name, location in self.definitions.items()
             if self.symbols[name].is_global
         }
-        for index, chunks in self.chunks.items():
-            if chunks:
-                self.sections[index].data = np.concatenate(chunks)
-        return Object(self.name, self.sections, list(self.symbols.values()), self.attributes)
+        for index, blocks in self.chunks.items():
+            if not blocks:
+                continue
+            section = self.sections[index]
+            section.data = np.concatenate([block.content for block in blocks])
+            section.lines = np.concatenate([block.lines for block in blocks])
+            tables = [table for block in blocks for table in block.relocations]
+            section.relocations = np.concatenate([no_relocations(), *tables])
+        return Object(self.name, self.sections, self._sorted_symbols(), self.attributes)
+
+    def _sorted_symbols(self) -> list[Symbol]:
+        """Symbols by name and relocations by offset, in whatever order they were met."""
+        names = sorted(self.symbols)
+        renumber = np.zeros(len(names), dtype=np.uint32)
+        for number, name in enumerate(names):
+            renumber[self.symbol_numbers[name]] = number
+        for section in self.sections:
+            if len(section.relocations):
+                table = section.relocations[
+                    np.argsort(section.relocations["offset"], kind="stable")
+                ]
+                table["symbol"] = renumber[table["symbol"]]
+                section.relocations = table
+        return [self.symbols[name] for name in names]
 
     def _top_level(self, node: Node) -> None:
         if isinstance(node, Let):
@@ -229,6 +273,34 @@ class Assembler:
                 continue
         return self.read_file(folders[-1] / name)
 
+    def _emit_run(self, run: FlatRun) -> None:
+        """Instructions outside blocks: all lines of a shape at once, or where that fails one by one."""
+        if self.section is None or self.sections[self.section].kind != "text":
+            for statement in statements_of(run):
+                self._try(statement.where, self._top_level, statement)
+            return
+        ids = np.array([self.location_id(Where(run.where.source, line)) for line in run.lines])
+        block = _Block(np.zeros(WORD_BYTES * len(run.lines), np.uint8), ids.astype("<u4"))
+        for indices in groups_of(run):
+            piece = piece_of(run, indices)
+            try:
+                if piece is not None:
+                    self._emit_piece(piece, block)
+                    continue
+            except ExpressionError:
+                pass  # said below, with its line and the numbers that stand there
+            for index in indices.tolist():
+                where = Where(run.where.source, run.lines[index])
+                self._try(where, lambda i: self._emit_piece(single_piece(run, i), block), index)
+        self._add(block)
+
+    def _try(self, where: Where, action: Callable[[Any], None], argument: object) -> None:
+        """Have a fault of a line reported, and go on."""
+        try:
+            action(argument)
+        except ExpressionError as problem:
+            self.found.append(Diagnostic(problem.message, where.span(problem.place)))
+
     def _emit_block(self, node: Node) -> None:
         size, pieces = self.expander.expand([node], {})
         if self.section is None:
@@ -238,27 +310,30 @@ class Assembler:
                     pieces[0].statement.tree.op_place,
                 )
             return
-        section = self.sections[self.section]
-        content = np.zeros(size, dtype=np.uint8)
-        lines = np.zeros(size // WORD_BYTES if section.kind == "text" else 0, dtype="<u4")
+        in_text = self.sections[self.section].kind == "text"
+        words = size // WORD_BYTES if in_text else 0
+        block = _Block(np.zeros(size, dtype=np.uint8), np.zeros(words, dtype="<u4"))
         for piece in pieces:
-            try:
-                self._emit_piece(piece, section, content, lines)
-            except ExpressionError as problem:
-                span = piece.statement.where.span(problem.place)
-                self.found.append(Diagnostic(problem.message, span))
-        self.chunks[self.section].append(content)
-        section.lines = np.concatenate([section.lines, lines])
-        section.size += size
+            if piece.statement.tree.op is None:
+                continue
+            self._try(piece.statement.where, lambda p: self._emit_piece(p, block), piece)
+            if in_text:
+                first = piece.offsets // WORD_BYTES
+                for word in range(_words(piece.statement.tree)):
+                    block.lines[first + word] = self.location_id(piece.statement.where)
+        self._add(block)
 
-    def _emit_piece(
-        self, piece: Piece, section: Section, content: np.ndarray[Any, Any],
-        lines: np.ndarray[Any, Any],
-    ) -> None:  # fmt: skip
+    def _add(self, block: _Block) -> None:
+        """Append a block to the current section."""
+        assert self.section is not None
+        self.chunks[self.section].append(block)
+        self.sections[self.section].size += len(block.content)
+
+    def _emit_piece(self, piece: Piece, block: _Block) -> None:
+        """Fill in the bytes and relocations of a piece. Raises `ExpressionError`."""
+        assert self.section is not None
         tree = piece.statement.tree
-        in_text = section.kind == "text"
-        if tree.op is None:
-            return
+        in_text = self.sections[self.section].kind == "text"
         if tree.op in data.DIRECTIVES:
             if in_text and tree.op != ".quad":
                 raise ExpressionError(
@@ -266,9 +341,9 @@ class Assembler:
                     tree.op_place,
                 )
             raw, offsets, uses = data.content_of(piece, self.expander.evaluate, self.open_file)
-            content[offsets] = raw
+            block.content[offsets] = raw
             for use, within in uses:
-                self._relocate(piece, section, use, within)
+                self._relocate(piece, block, use, within)
         else:
             if not in_text:
                 raise ExpressionError(
@@ -276,13 +351,9 @@ class Assembler:
                     tree.op_place,
                 )
             words, instruction_uses = encode_piece(piece, self._context())
-            content.view("<u8")[piece.offsets // WORD_BYTES] = words
+            block.content.view("<u8")[piece.offsets // WORD_BYTES] = words
             for use in instruction_uses:
-                self._relocate(piece, section, use, 0)
-        if in_text:
-            first = piece.offsets // WORD_BYTES
-            for word in range(len(tree.operands) if tree.op == ".quad" else 1):
-                lines[first + word] = self.location_id(piece.statement.where)
+                self._relocate(piece, block, use, 0)
 
     def _context(self) -> Context:
         mode = self.attributes.mode
@@ -295,16 +366,24 @@ class Assembler:
             self.expander.evaluate,
         )
 
-    def _relocate(self, piece: Piece, section: Section, use: Use, within: int) -> None:
+    def _relocate(self, piece: Piece, block: _Block, use: Use, within: int) -> None:
+        assert self.section is not None
         if use.symbol not in self.symbols:
             self.symbol_numbers[use.symbol] = len(self.symbols)
             self.symbols[use.symbol] = Symbol(use.symbol, "label", None, 0, 0, True)
         table = np.zeros(piece.lanes.count, dtype=RELOCATION)
-        table["offset"] = section.size + piece.offsets + within
+        table["offset"] = self.sections[self.section].size + piece.offsets + within
         table["type"] = use.type
         table["symbol"] = self.symbol_numbers[use.symbol]
         table["addend"] = use.addends
-        section.relocations = np.concatenate([section.relocations, table])
+        block.relocations.append(table)
+
+
+def _words(tree: Line) -> int:
+    """Words that a statement of a program takes; other data than .quad is refused there."""
+    if tree.op not in data.DIRECTIVES:
+        return 1
+    return len(tree.operands) if tree.op == ".quad" else 0
 
 
 def _sort_key(diagnostic: Diagnostic, order: Mapping[int, int]) -> tuple[int, int, int]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
-from cim.asm.syntax import Expression, Keyword, Line, LineError, Place, parse_line
+from cim.asm.shapes import Template, cut, fill, is_number, template_of
+from cim.asm.syntax import Expression, Keyword, Line, LineError, Place, parse_whole_line
 from cim.diagnostics import Diagnostic, Source, Span
 
 
@@ -58,6 +60,19 @@ class If:
     branches: list[tuple[Expression | None, list[Node]]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class FlatRun:
+    """Instructions outside blocks, one after another, not yet made into trees.
+
+    Entry i stands on line `lines[i]` and is `templates[i]` filled with `literals[i]`.
+    """
+
+    where: Where
+    lines: list[int] = field(default_factory=list)
+    templates: list[Template] = field(default_factory=list)
+    literals: list[tuple[str, ...]] = field(default_factory=list)
+
+
 Node = Statement | Let | For | If
 
 
@@ -68,14 +83,35 @@ class _Stop(Exception):
         self.place = place
 
 
-def read_blocks(source: Source) -> tuple[list[Node], list[Diagnostic]]:
-    """All nodes of a file, and a diagnostic for every line that cannot be used."""
+def read_blocks(
+    source: Source, by_shape: bool = True
+) -> tuple[list[Node | FlatRun], list[Diagnostic]]:
+    """All nodes of a file, and a diagnostic for every line that cannot be used.
+
+    With `by_shape` lines of the same shape are parsed once; the result means the same without.
+    """
     reader = _Reader()
     found: list[Diagnostic] = []
     for number, text in enumerate(source.lines, 1):
         where = Where(source, number)
         try:
-            reader.add(where, parse_line(text))
+            if not by_shape:
+                reader.add(where, parse_whole_line(text))
+                continue
+            pieces = cut(text)
+            if not pieces.shape:
+                continue
+            template = template_of(pieces.shape)
+            if template is None:
+                reader.add(where, parse_whole_line(text))
+            elif (
+                not reader.open
+                and _is_plain_instruction(template.tree)
+                and all(map(is_number, pieces.literals))
+            ):
+                reader.add_flat(where, template, pieces.literals)
+            else:
+                reader.add(where, fill(template, pieces.literals))
         except (LineError, _Stop) as problem:
             found.append(Diagnostic(problem.message, where.span(problem.place)))
             # A block whose opening line is wrong is still a block: its end must not be an error as well.
@@ -86,11 +122,25 @@ def read_blocks(source: Source) -> tuple[list[Node], list[Diagnostic]]:
     return reader.top, found
 
 
+def _is_plain_instruction(tree: Line) -> bool:
+    return tree.op is not None and not tree.labels and not tree.op.startswith(".")
+
+
 class _Reader:
     def __init__(self) -> None:
-        self.top: list[Node] = []
+        self.top: list[Node | FlatRun] = []
         self.open: list[For | If] = []
-        self.bodies: list[list[Node]] = [self.top]
+        self.bodies: list[list[Any]] = [self.top]
+
+    def add_flat(self, where: Where, template: Template, literals: tuple[str, ...]) -> None:
+        """One more instruction outside blocks."""
+        run = self.top[-1] if self.top else None
+        if not isinstance(run, FlatRun):
+            run = FlatRun(where)
+            self.top.append(run)
+        run.lines.append(where.line)
+        run.templates.append(template)
+        run.literals.append(literals)
 
     def add(self, where: Where, tree: Line) -> None:
         handler = {

@@ -88,7 +88,7 @@ def _encode(isa: Isa, arguments: argparse.Namespace) -> None:
     from cim.asm.expansion import Lanes, Piece
     from cim.asm.expressions import ExpressionError, Value, evaluate
     from cim.asm.instructions import Context, encode_piece
-    from cim.asm.syntax import LineError, Place, parse_line
+    from cim.asm.syntax import LineError, Place, parse_whole_line
 
     def no_names(name: str, place: Place) -> Value:
         raise ExpressionError(f"'{name}' is a symbol; give a number", place)
@@ -100,7 +100,7 @@ def _encode(isa: Isa, arguments: argparse.Namespace) -> None:
     )
     none = np.zeros(1, dtype=np.int64)
     try:
-        tree = parse_line(text)
+        tree = parse_whole_line(text)
         if tree.op is None:
             raise error("there is no instruction", where="cim-isa")
         piece = Piece(Statement(where, tree), Lanes(1, {}), none, none, none)

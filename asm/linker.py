@@ -201,7 +201,8 @@ class _Linker:
         words: NDArray[np.uint64] | None,
     ) -> None:  # fmt: skip
         table = section.relocations
-        for index in np.unique(table["symbol"]):
+        numbers, first = np.unique(table["symbol"], return_index=True)
+        for index in numbers[np.argsort(first)]:  # in the order of their first use
             symbol = obj.symbols[int(index)]
             rows = table[table["symbol"] == index]
             owner = obj

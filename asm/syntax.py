@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -231,25 +231,22 @@ _SHOWN = {
 }  # fmt: skip
 
 
-def parse_line(text: str) -> Line:
-    """The tree of one line without its line end. Raises `LineError`."""
-    result = _cached(text)
-    if isinstance(result, LineError):
-        raise result
-    return result
+def terminal_pattern(name: str) -> str:
+    """The regular expression of a terminal of the grammar."""
+    return str(_parser().get_terminal(name).pattern.to_regexp())
 
 
-@lru_cache(maxsize=65536)
-def _cached(text: str) -> Line | LineError:
+def parse_whole_line(text: str) -> Line:
+    """The tree of one line without its line end, by Lark. Raises `LineError`."""
     parse: Callable[[str], Any] = _parser().parse
     try:
         line = parse(text)
     except VisitError as problem:  # raised while the tree is built, i.e. by us
         if isinstance(problem.orig_exc, LineError):
-            return problem.orig_exc
+            raise problem.orig_exc from None
         raise
     except UnexpectedInput as problem:
-        return _syntax_error(text, problem)
+        raise _syntax_error(text, problem) from None
     assert isinstance(line, Line)
     return line
 

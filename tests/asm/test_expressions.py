@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cim.asm.expressions import ExpressionError, Value, evaluate
-from cim.asm.syntax import LineError, Place, parse_line
+from cim.asm.shapes import parse_line
+from cim.asm.syntax import LineError, Place
 
 VARIABLES = {"x": np.array([-3, 0, 7, 100]), "y": np.array([2, -5, 1, 3])}
 
