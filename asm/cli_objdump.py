@@ -60,7 +60,7 @@ def _main(argv: list[str] | None) -> int:
 def _open(name: str) -> Object:
     from cim.asm.disassembler import image_as_object
     from cim.asm.elf import read_object
-    from cim.asm.image import read_image
+    from cim.asm.read_image import read_image
 
     if name.endswith(".cfg"):
         return image_as_object(read_image(name))

@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.diagnostics import error
-from cim.files import read_bytes
-from cim.isa.load import load_isa
 from cim.isa.machine import Machine
 from cim.isa.numerics import DTYPES, NumericMode
 
@@ -205,99 +203,3 @@ def encode_config(config: Config) -> bytes:
 def digest(content: bytes) -> str:
     """The SHA-256 that the cfg records."""
     return hashlib.sha256(content).hexdigest()
-
-
-def read_image(path: str | Path) -> Image:
-    """Read `NAME.cfg` and its bin.
-
-    Raises `CimError` for a file that is no cfg, a newer version, an unknown extension, a bin that does not
-    fit the digest, and for segments outside the bin or the memory.
-    """
-    path = Path(path)
-    config = _decode_config(path)
-    bin_path = path.with_name(config.bin_name)
-    content = read_bytes(bin_path)
-    if len(content) != config.bin_size or digest(content) != config.bin_sha256:
-        raise error(
-            f"does not belong to {path.name}: SHA-256 is {digest(content)[:16]}… ({len(content)} bytes), "
-            f"the cfg names {config.bin_sha256[:16]}… ({config.bin_size} bytes)",
-            where=str(bin_path),
-            notes=["link again, or take both files from the same run"],
-        )
-    if content[:16] != BIN_HEADER.pack(BIN_MAGIC, FORMAT_VERSION, 0):
-        raise error(f"is not a bin image of format version {FORMAT_VERSION}", where=str(bin_path))
-    image = Image(config, content, path)
-    _check_segments(image)
-    return image
-
-
-def _decode_config(path: Path) -> Config:
-    try:
-        raw = msgspec.json.decode(read_bytes(path))
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise error(f"is not JSON: {problem}", where=str(path)) from None
-    if not isinstance(raw, dict) or raw.get("format") != "cim-cfg":
-        raise error('is not a cfg of cim-ld: it has no "format": "cim-cfg"', where=str(path))
-    isa = load_isa()
-    for what, found, known in (
-        ("cfg format version", raw.get("format_version"), FORMAT_VERSION),
-        ("ISA version", raw.get("isa_version"), isa.version),
-    ):
-        if found != known:
-            raise error(f"{what} is {found}, this toolchain reads {known}", where=str(path))
-    try:
-        config = msgspec.convert(raw, Config)
-        config.numeric_mode  # noqa: B018  (raises for types that do not go together)
-    except (msgspec.ValidationError, ValueError) as problem:
-        raise error(f"is not a valid cfg: {problem}", where=str(path)) from None
-    missing = set(config.extensions) - set(isa.extensions)
-    if missing:
-        raise error(
-            f"needs ISA extension '{min(missing)}', this toolchain has "
-            f"{', '.join(isa.extensions) or 'none'}",
-            where=str(path),
-        )
-    return config
-
-
-def _check_segments(image: Image) -> None:
-    """Whatever the cfg points at must lie inside the bin and the memory, and have the size it claims."""
-    config = image.config
-
-    def fail(what: str) -> None:
-        raise error(f"is not a valid cfg: {what}", where=str(image.path))
-
-    def inside(segment: Segment, what: str, size: int | None = None) -> None:
-        if segment.offset + segment.size > len(image.content):
-            fail(f"{what} lies outside the bin")
-        if size is not None and segment.size != size:
-            fail(f"{what} has {segment.size} bytes, must have {size}")
-
-    if config.memory_bytes > 2**32:
-        fail("memory_bytes is more than a 32-bit address reaches")
-    if len({core.number for core in config.cores}) != len(config.cores):
-        fail("two cores have the same number")
-    machine = config.machine.core
-    for core in config.cores:
-        who = f"core {core.number}"
-        if core.rows > machine.inputs or core.columns > machine.outputs:
-            fail(f"{who} uses {core.columns}x{core.rows} of a {machine.crossbar} crossbar")
-        if core.program.size % 8 or core.lines.size * 2 != core.program.size:
-            fail(f"{who} has a program of {core.program.size} and lines of {core.lines.size} bytes")
-        inside(core.program, f"the program of {who}")
-        inside(core.lines, f"the lines of {who}")
-        if core.address + core.program.size > config.memory_bytes:
-            fail(f"the program of {who} lies outside the memory")
-        index = image.line_index(core)
-        if index.size and int(index.max()) >= len(config.locations):
-            fail(f"a line of {who} is not among the locations")
-        if core.weights is not None:
-            cell = config.numeric_mode.cell.itemsize
-            inside(core.weights, f"the weights of {who}", core.rows * core.columns * cell)
-        for name, segment in core.parameters.items():
-            inside(segment, f"parameter {name} of {who}", 4 * core.columns)
-    for region in config.regions:
-        if region.address + region.size_bytes > config.memory_bytes:
-            fail(f"region {region.name} lies outside the memory")
-        if region.content is not None:
-            inside(region.content, f"region {region.name}", region.size_bytes)

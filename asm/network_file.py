@@ -72,12 +72,20 @@ def encode_network(network: Network) -> bytes:
 def read_network(path: str | Path) -> Network:
     """Read `network.json`. Raises `CimError` for a file that is none, or of another version."""
     try:
-        network = msgspec.json.decode(read_bytes(path), type=Network)
+        raw = msgspec.json.decode(read_bytes(path))
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
-        raise error(f"is not a network of cim-cc: {problem}", where=str(path)) from None
-    if network.format_version != FORMAT_VERSION:
+        raise error(f"is not JSON: {problem}", where=str(path)) from None
+    if not isinstance(raw, dict) or raw.get("format") != "cim-network":
         raise error(
-            f"network format version is {network.format_version}, this toolchain reads {FORMAT_VERSION}",
+            'is not a network of cim-cc: it has no "format": "cim-network"', where=str(path)
+        )
+    if raw.get("format_version") != FORMAT_VERSION:
+        found = raw.get("format_version")
+        raise error(
+            f"network format version is {found}, this toolchain reads {FORMAT_VERSION}",
             where=str(path),
         )
-    return network
+    try:
+        return msgspec.convert(raw, Network)
+    except msgspec.ValidationError as problem:
+        raise error(f"is not a valid network: {problem}", where=str(path)) from None

@@ -93,7 +93,7 @@ def _is_network(name: str) -> bool:
 def run_image_command(args: argparse.Namespace) -> int:
     """Run one image: read everything, run, then write everything."""
     # Imported here so that `--help` needs neither NumPy nor the engine.
-    from cim.asm.image import read_image
+    from cim.asm.read_image import read_image
     from cim.emulator import host, stats
     from cim.emulator.arrays import npy_bytes, read_npy
     from cim.emulator.prepare import prepare

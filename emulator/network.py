@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm.image import digest, read_image
+from cim.asm.image import digest
 from cim.asm.network_file import HostStep, LayerStep, Network, Tensor, read_network
+from cim.asm.read_image import read_image
 from cim.diagnostics import error
 from cim.emulator import host
 from cim.emulator.arrays import npy_bytes, read_npy
 from cim.emulator.check import check_layer, check_network
 from cim.emulator.network_stats import (
     NetworkStats,
-    encode_network_stats,
+    network_stats,
     print_network_summary,
-    total_of,
 )
 from cim.emulator.prepare import Prepared, prepare
 from cim.emulator.run import Result
 from cim.emulator.settings import timing_machine
-from cim.emulator.stats import collect
+from cim.emulator.stats import collect, encode_stats
 from cim.files import read_bytes, write_all
 from cim.isa.machine import Machine
 
@@ -146,7 +146,7 @@ class LoadedNetwork:
         layers = {name: collect(runs) for name, runs in done.results.items()}
         if not layers:
             raise error("has no CIM layer: there is nothing to count", where=str(self.path))
-        return NetworkStats(total_of(list(layers.values())), layers, self.network.host)
+        return network_stats(layers, self.network.host)
 
 
 def onnx_session(content: bytes) -> Any:
@@ -196,7 +196,7 @@ def run_network_command(args: argparse.Namespace) -> int:
             raise error(f"has no output '{name}'; there are {', '.join(outputs)}", where=args.file)
         files[Path(path)] = npy_bytes(done.outputs[name])
     if args.stats:
-        files[Path(args.stats)] = encode_network_stats(stats)
+        files[Path(args.stats)] = encode_stats(stats)
     write_all(files)
     if not args.quiet:
         print_network_summary(stats)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -232,11 +232,6 @@ def _gpeu_cycles(prepared: Prepared, machine: Machine) -> int:
 def encode_stats(stats: Stats) -> bytes:
     """The text of the `--stats` file."""
     return msgspec.json.format(msgspec.json.encode(stats), indent=2) + b"\n"
-
-
-def schema() -> dict[str, Any]:
-    """The JSON schema of the `--stats` file, with units as descriptions."""
-    return msgspec.json.schema(Stats)
 
 
 def print_summary(stats: Stats) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cim.asm import cli_as, cli_isa, cli_ld, cli_objdump
-from cim.asm.image import read_image
+from cim.asm.read_image import read_image
 from cim.emulator import cli as cli_emu
 from cim.isa.interpreter import CoreProgram, Interpreter
 from cim.isa.load import load_isa, spec_text

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from cim.asm.assembler import assemble
 from cim.asm.elf import read_object, write_object
-from cim.asm.image import Image, encode_config, read_image
+from cim.asm.image import Image, encode_config
 from cim.asm.linker import link
+from cim.asm.read_image import read_image
 from cim.asm.synchronization import check_synchronization
 from cim.diagnostics import CimError, Source
 from cim.files import write_all
@@ -247,3 +248,34 @@ def test_parameters_and_weights_arrive(tmp_path: Path) -> None:
     assert parameters["offset"].tolist() == [7, 7, 7]
     assert parameters["mul_pos"].dtype == np.float32
     assert parameters["mul_pos"].tolist() == [0.5, 1, 1.5]
+
+
+REFUSED = {
+    '"bin_name": "out.bin"': ('"bin_name": "../out.bin"', "bin_name must be a file name"),
+    '"isa": "cim"': ('"isa": "mic"', "ISA is mic, this toolchain reads cim"),
+    '"crossbar": "128x128"': ('"crossbar": "1x4096"', "both sides must be 1 to 1024"),
+    '"partial_sum": "wide"': ('"partial_sum": "narrow"', "mode i8 needs wide partial sums"),
+    '"count": "auto"': ('"count": 1', "the machine has 1 cores"),
+    '"name": "y"': ('"name": "x"', "two regions have the same name"),
+    '"size_bytes": 16': ('"size_bytes": 12', "region y has 12 bytes, its shape and type are 16"),
+    '"address": 64': ('"address": 0', "region y overlaps region x"),
+    '"number": 1': ('"number": 0', "two cores have the same number"),
+    '"rows": 0': ('"rows": 500', "uses 0x500 of a 128x128 crossbar"),
+    '"parameters": {}': (
+        '"parameters": {"ofset": {"offset": 16, "size": 0}}',
+        "unknown parameter 'ofset'",
+    ),
+    '"weights": null': ('"weights": {"offset": 16, "size": 2}', "must have weights for its cells"),
+}
+
+
+@pytest.mark.parametrize("old", REFUSED)
+def test_a_cfg_that_does_not_hold_together_is_refused(old: str, tmp_path: Path) -> None:
+    new, message = REFUSED[old]
+    path = write(linked(DATA, CORE0, CORE1), tmp_path)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(CimError) as raised:
+        read_image(path)
+    assert message in raised.value.diagnostics[0].message

@@ -109,5 +109,5 @@ def test_flat_programs_and_their_mistakes_come_out_the_same(body, head: bool) ->
     "text", ["wait 99999999999999999999", "wait 0x1_0", "load ib[0:1], 0xFFFFFFFFF"]
 )
 def test_numbers_that_no_array_holds(text: str) -> None:
-    program = HEAD + "\n".join(["wait 1", text, "wait 2"])
+    program = HEAD + f"wait 1\n{text}\nwait 2"
     assert result(program, by_shape=True) == result(program, by_shape=False)

@@ -238,8 +238,3 @@ def test_help_is_cheap():
         "assert not {'numba', 'rich'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_the_schema_has_units():
-    described = json.dumps(stats.schema())
-    assert "bus clock cycles" in described
