@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cim.asm import data, directives
-from cim.asm.blocks import FlatRun, Let, Node, Statement, Where, read_blocks
+from cim.asm import data, directives, messages
+from cim.asm.blocks import FlatRun, If, Let, Node, Statement, read_blocks
 from cim.asm.expansion import Expander, Lanes, Piece, Scope
-from cim.asm.expressions import ExpressionError, Number, Value, evaluate
+from cim.asm.expressions import DEFINED, ExpressionError, Number, Value, evaluate
 from cim.asm.flat import groups_of, piece_of, single_piece, statements_of
 from cim.asm.image import Location
 from cim.asm.instructions import Context, Use, encode_piece
@@ -22,15 +20,20 @@ from cim.asm.objects import (
     Attributes,
     CoreAttributes,
     Object,
-    Section,
     Symbol,
-    no_relocations,
 )
+from cim.asm.preprocess import Preprocessor
+from cim.asm.sections import Block, Files, Sections
 from cim.asm.syntax import Expression, Label, Line, Place
-from cim.diagnostics import CimError, Diagnostic, Note, Source
+from cim.asm.where import Where
+from cim.diagnostics import CimError, Diagnostic, Note, Source, Span
 from cim.isa.load import load_isa
 
 WORD_BYTES = 8
+BLOCK_DIRECTIVES = (
+    ".for", ".endfor", ".rept", ".endr", ".if", ".elif", ".else", ".endif", ".ifdef", ".ifndef", ".let",
+    ".include", ".macro", ".endm", ".irp",
+)  # fmt: skip
 
 
 def assemble(
@@ -40,25 +43,18 @@ def assemble(
     include: Iterable[Path] = (),
     defines: Mapping[str, int] | None = None,
     by_shape: bool = True,
+    remark: Callable[[Diagnostic], None] = lambda _: None,
 ) -> Object:
     """One object from one or more sources.
 
     `.incbin` looks beside the source, then in the folders of `include`, and reads through `read_file`.
-    `by_shape` parses lines of the same shape once, and changes nothing but the time it takes. Raises `CimError` with every error of every source.
+    `by_shape` parses lines of the same shape once, and changes nothing but the time it takes. `remark` is
+    given warnings and what `.print` says. Raises `CimError` with every error of every source.
     """
-    assembler = Assembler(name, read_file, list(include), dict(defines or {}))
+    assembler = Assembler(name, read_file, list(include), dict(defines or {}), remark)
     for source in sources:
         assembler.add(source, by_shape)
     return assembler.finish()
-
-
-@dataclass
-class _Block:
-    """What one top-level node adds to a section: bytes, a location for each word of text, relocations."""
-
-    content: NDArray[np.uint8]
-    lines: NDArray[np.uint32]
-    relocations: list[NDArray[Any]] = field(default_factory=list)
 
 
 class Assembler:
@@ -66,19 +62,17 @@ class Assembler:
 
     def __init__(
         self, name: str, read_file: Callable[[Path], bytes], include: list[Path],
-        defines: dict[str, int],
+        defines: dict[str, int], remark: Callable[[Diagnostic], None],
     ) -> None:  # fmt: skip
         self.isa = load_isa()
         self.name = name
-        self.read_file = read_file
-        self.include = include
+        self.files = Files(read_file, tuple(include))
+        self.remark = remark
         self.attributes = Attributes()
-        self.sections: list[Section] = []
-        self.chunks: dict[int, list[_Block]] = {}
+        self.sections = Sections()
         self.symbols: dict[str, Symbol] = {}
-        self.symbol_numbers: dict[
-            str, int
-        ] = {}  # a symbol keeps its number when it is defined later
+        # A symbol keeps its number when it is defined later.
+        self.symbol_numbers: dict[str, int] = {}
         self.symbol_places: dict[str, tuple[Where, Place]] = {}
         self.defines: Mapping[str, Number] = defines
         self.definitions: dict[str, Location] = {}
@@ -90,9 +84,11 @@ class Assembler:
 
     def _new_file(self, source: Source) -> None:
         self.source = source
-        self.recorded_name = source.name
+        self.recorded_names: dict[
+            str, str
+        ] = {}  # what .file says lines of a source are recorded as
         self.core: CoreAttributes | None = None
-        self.section: int | None = None
+        self.sections.current = None
         self.constants: dict[str, Number] = dict(self.defines)
         self.constant_places: dict[str, tuple[Where, Place]] = {}
 
@@ -102,16 +98,17 @@ class Assembler:
         """Assemble one more source into the object."""
         self._new_file(source)
         self.sources.append(source)
-        nodes, found = read_blocks(source, by_shape)
+        lines = Preprocessor(source, self.files.source, self.found).lines()
+        nodes, found = read_blocks(lines, by_shape)
         self.found += found
+        self._top_nodes(nodes)
+
+    def _top_nodes(self, nodes: Iterable[Node | FlatRun]) -> None:
         for node in nodes:
-            try:
-                if isinstance(node, FlatRun):
-                    self._emit_run(node)
-                else:
-                    self._top_level(node)
-            except ExpressionError as problem:
-                self.found.append(Diagnostic(problem.message, node.where.span(problem.place)))
+            if isinstance(node, FlatRun):
+                self._emit_run(node)
+            else:
+                self._try(node.where, self._top_level, node)
 
     def finish(self) -> Object:
         """The object. Raises `CimError` with all errors found."""
@@ -125,32 +122,21 @@ class Assembler:
             for name, location in self.definitions.items()
             if self.symbols[name].is_global
         }
-        for index, blocks in self.chunks.items():
-            if not blocks:
-                continue
-            section = self.sections[index]
-            section.data = np.concatenate([block.content for block in blocks])
-            section.lines = np.concatenate([block.lines for block in blocks])
-            tables = [table for block in blocks for table in block.relocations]
-            section.relocations = np.concatenate([no_relocations(), *tables])
-        return Object(self.name, self.sections, self._sorted_symbols(), self.attributes)
-
-    def _sorted_symbols(self) -> list[Symbol]:
-        """Symbols by name and relocations by offset, in whatever order they were met."""
+        # Symbols by name, in whatever order they were met.
         names = sorted(self.symbols)
         renumber = np.zeros(len(names), dtype=np.uint32)
-        for number, name in enumerate(names):
-            renumber[self.symbol_numbers[name]] = number
-        for section in self.sections:
-            if len(section.relocations):
-                table = section.relocations[
-                    np.argsort(section.relocations["offset"], kind="stable")
-                ]
-                table["symbol"] = renumber[table["symbol"]]
-                section.relocations = table
-        return [self.symbols[name] for name in names]
+        renumber[[self.symbol_numbers[name] for name in names]] = np.arange(len(names))
+        sections = self.sections.finish(renumber)
+        return Object(self.name, sections, [self.symbols[n] for n in names], self.attributes)
 
     def _top_level(self, node: Node) -> None:
+        if isinstance(node, If):
+            # Outside loops a branch is chosen now, so that it may hold any directive.
+            for condition, body in node.branches:
+                if condition is None or self.constant(condition):
+                    self._top_nodes(body)
+                    break
+            return
         if isinstance(node, Let):
             self.define_constant(node.where, node.name, node.place, node.value)
             return
@@ -171,15 +157,37 @@ class Assembler:
         """The resolver for names inside loops: loop variables, then constants, else a symbol."""
 
         def find(name: str, place: Place) -> Value:
+            if name.startswith(DEFINED):
+                return Value(int(self.is_defined(name.removeprefix(DEFINED))))
             if name in scope:
                 return Value(scope[name])
             if name in self.constants:
                 return Value(self.constants[name])
             if name in self.isa.buffers:
                 raise ExpressionError(f"the buffer '{name}' has no number", place)
+            if name == ".":
+                return self._here(scope, place)
+            known = self.symbols.get(name)
+            if known is not None and known.section is not None:
+                return Value(0, name, (known.section, known.value))
             return Value(0, name)
 
         return find
+
+    def is_defined(self, name: str) -> bool:
+        """Whether a name is a constant or a symbol that has been defined so far."""
+        symbol = self.symbols.get(name)
+        return name in self.constants or (symbol is not None and symbol.section is not None)
+
+    def _here(self, scope: Scope, place: Place) -> Value:
+        """`.`: the place of the current statement, from the beginning of its core or region."""
+        section = self.sections.here
+        if section is None or scope:
+            raise ExpressionError("'.' has no value outside a core or region, or in a loop", place)
+        if section.kind == "crossbar":
+            raise ExpressionError("'.' has no address in a crossbar", place)
+        assert self.sections.current is not None
+        return Value(section.size, section.owner, (self.sections.current, 0))
 
     def constant(self, expression: Expression) -> int | float:
         """A number that does not depend on loops. Raises `ExpressionError` for an address."""
@@ -197,10 +205,10 @@ class Assembler:
 
     def define_label(self, where: Where, label: Label) -> None:
         """A label at the current end of the current section."""
-        if self.section is None:
+        current, section = self.sections.current, self.sections.here
+        if current is None or section is None:
             raise ExpressionError("a label must be in a core or region", label.place)
-        value = self.sections[self.section].size
-        self.define_symbol(where, label.name, label.place, "label", self.section, value, 0, False)
+        self.define_symbol(where, label.name, label.place, "label", current, section.size, 0, False)
 
     def define_symbol(
         self, where: Where, name: str, place: Place, kind: str, section: int, value: int, size: int,
@@ -224,25 +232,32 @@ class Assembler:
         self.symbol_numbers.setdefault(name, len(self.symbols))
         self.symbols[name] = Symbol(name, kind, section, value, size, is_global)
         self.symbol_places[name] = (where, place)
-        self.definitions[name] = Location(self.recorded_name, where.line)
+        self.definitions[name] = self._location(where)
 
     def location_id(self, where: Where) -> int:
         """The line's index in the object's locations, under the name that `.file` set."""
-        location = Location(self.recorded_name, where.line)
-        return self.locations.setdefault(location, len(self.locations))
+        return self.locations.setdefault(self._location(where), len(self.locations))
+
+    def _location(self, where: Where) -> Location:
+        name = where.source.name
+        return Location(self.recorded_names.get(name, name), where.line)
 
     # --- sections and their content ----------------------------------------------------------------------
 
-    def open_section(self, kind: str, owner: str, align: int) -> int:
-        """Continue the section of that kind and owner, or begin it; it becomes the current one."""
-        for index, section in enumerate(self.sections):
-            if section.kind == kind and section.owner == owner:
-                self.section = index
-                return index
-        self.sections.append(Section(kind, owner, align, 0, np.zeros(0, dtype=np.uint8)))
-        self.section = len(self.sections) - 1
-        self.chunks[self.section] = []
-        return self.section
+    def pad(self, statement: Statement, gap: Callable[[int], int]) -> None:
+        """Add `gap(size)` zero bytes to the current section, which must be data. Raises `ExpressionError`."""
+        section = self.sections.here
+        if section is None:
+            raise ExpressionError(
+                f"{statement.tree.op} must be in a region or crossbar", statement.tree.op_place
+            )
+        size = gap(section.size)
+        if section.kind == "text" and size:
+            raise ExpressionError(
+                "a program cannot be padded: there is no instruction that does nothing",
+                statement.tree.op_place,
+            )
+        self.sections.add(Block(np.zeros(size, dtype=np.uint8), np.zeros(0, dtype="<u4")))
 
     def size_of(self, statement: Statement, lanes: Lanes) -> Number:
         """Bytes of a statement inside a block."""
@@ -256,31 +271,33 @@ class Assembler:
             raise ExpressionError(f"{tree.op} must not be inside .for or .if", tree.op_place)
         if tree.op is None:
             return 0
+        if tree.op in messages.DIRECTIVES:
+            messages.handle(statement, lanes, self.expander.evaluate, self.remark)
+            return 0
         if tree.op in data.DIRECTIVES:
-            return data.size_of(tree, lanes, self.expander.evaluate, self.open_file)
+            return data.size_of(tree, lanes, self.expander.evaluate, self._opener(statement.where))
         if tree.op.startswith("."):
-            known = [*directives.HANDLERS, *data.DIRECTIVES, ".for", ".endfor", ".if", ".let"]
+            known = [
+                *directives.HANDLERS,
+                *data.DIRECTIVES,
+                *messages.DIRECTIVES,
+                *BLOCK_DIRECTIVES,
+            ]
             raise directives.unknown(f"directive '{tree.op}'", tree.op, known, tree.op_place)
         return WORD_BYTES
 
-    def open_file(self, name: str) -> bytes:
-        """The content of a file that a source names. Raises `OSError`."""
-        folders = [Path(self.source.name).parent, *self.include]
-        for folder in folders[:-1]:
-            try:
-                return self.read_file(folder / name)
-            except FileNotFoundError:
-                continue
-        return self.read_file(folders[-1] / name)
+    def _opener(self, where: Where) -> Callable[[str], bytes]:
+        """Reads files that a line names."""
+        return lambda name: self.files.find(name, where.source)[1]
 
     def _emit_run(self, run: FlatRun) -> None:
         """Instructions outside blocks: all lines of a shape at once, or where that fails one by one."""
-        if self.section is None or self.sections[self.section].kind != "text":
+        if not self.sections.in_text:
             for statement in statements_of(run):
                 self._try(statement.where, self._top_level, statement)
             return
-        ids = np.array([self.location_id(Where(run.where.source, line)) for line in run.lines])
-        block = _Block(np.zeros(WORD_BYTES * len(run.lines), np.uint8), ids.astype("<u4"))
+        ids = np.array([self.location_id(where) for where in run.wheres])
+        block = Block(np.zeros(WORD_BYTES * len(run.wheres), np.uint8), ids.astype("<u4"))
         for indices in groups_of(run):
             piece = piece_of(run, indices)
             try:
@@ -290,9 +307,9 @@ class Assembler:
             except ExpressionError:
                 pass  # said below, with its line and the numbers that stand there
             for index in indices.tolist():
-                where = Where(run.where.source, run.lines[index])
+                where = run.wheres[index]
                 self._try(where, lambda i: self._emit_piece(single_piece(run, i), block), index)
-        self._add(block)
+        self.sections.add(block)
 
     def _try(self, where: Where, action: Callable[[Any], None], argument: object) -> None:
         """Have a fault of a line reported, and go on."""
@@ -303,44 +320,37 @@ class Assembler:
 
     def _emit_block(self, node: Node) -> None:
         size, pieces = self.expander.expand([node], {})
-        if self.section is None:
+        pieces = [p for p in pieces if p.statement.tree.op not in (None, *messages.DIRECTIVES)]
+        if self.sections.here is None:
             if pieces:
                 raise ExpressionError(
                     "this must be in a core or region: .core or .region must come first",
                     pieces[0].statement.tree.op_place,
                 )
             return
-        in_text = self.sections[self.section].kind == "text"
+        in_text = self.sections.in_text
         words = size // WORD_BYTES if in_text else 0
-        block = _Block(np.zeros(size, dtype=np.uint8), np.zeros(words, dtype="<u4"))
+        block = Block(np.zeros(size, dtype=np.uint8), np.zeros(words, dtype="<u4"))
         for piece in pieces:
-            if piece.statement.tree.op is None:
-                continue
             self._try(piece.statement.where, lambda p: self._emit_piece(p, block), piece)
             if in_text:
                 first = piece.offsets // WORD_BYTES
                 for word in range(_words(piece.statement.tree)):
                     block.lines[first + word] = self.location_id(piece.statement.where)
-        self._add(block)
+        self.sections.add(block)
 
-    def _add(self, block: _Block) -> None:
-        """Append a block to the current section."""
-        assert self.section is not None
-        self.chunks[self.section].append(block)
-        self.sections[self.section].size += len(block.content)
-
-    def _emit_piece(self, piece: Piece, block: _Block) -> None:
+    def _emit_piece(self, piece: Piece, block: Block) -> None:
         """Fill in the bytes and relocations of a piece. Raises `ExpressionError`."""
-        assert self.section is not None
         tree = piece.statement.tree
-        in_text = self.sections[self.section].kind == "text"
+        in_text = self.sections.in_text
         if tree.op in data.DIRECTIVES:
             if in_text and tree.op != ".quad":
                 raise ExpressionError(
                     f"{tree.op} must not be in a program: only instructions and .quad words are",
                     tree.op_place,
                 )
-            raw, offsets, uses = data.content_of(piece, self.expander.evaluate, self.open_file)
+            opener = self._opener(piece.statement.where)
+            raw, offsets, uses = data.content_of(piece, self.expander.evaluate, opener)
             block.content[offsets] = raw
             for use, within in uses:
                 self._relocate(piece, block, use, within)
@@ -366,13 +376,14 @@ class Assembler:
             self.expander.evaluate,
         )
 
-    def _relocate(self, piece: Piece, block: _Block, use: Use, within: int) -> None:
-        assert self.section is not None
+    def _relocate(self, piece: Piece, block: Block, use: Use, within: int) -> None:
+        section = self.sections.here
+        assert section is not None
         if use.symbol not in self.symbols:
             self.symbol_numbers[use.symbol] = len(self.symbols)
             self.symbols[use.symbol] = Symbol(use.symbol, "label", None, 0, 0, True)
         table = np.zeros(piece.lanes.count, dtype=RELOCATION)
-        table["offset"] = self.sections[self.section].size + piece.offsets + within
+        table["offset"] = section.size + piece.offsets + within
         table["type"] = use.type
         table["symbol"] = self.symbol_numbers[use.symbol]
         table["addend"] = use.addends
@@ -387,5 +398,16 @@ def _words(tree: Line) -> int:
 
 
 def _sort_key(diagnostic: Diagnostic, order: Mapping[int, int]) -> tuple[int, int, int]:
-    span = diagnostic.span
-    return (order[id(span.source)], span.line, span.column) if span else (len(order), 0, 0)
+    """By the line of the file that led to it; what one line led to stays in order."""
+    span = _root(diagnostic.span)
+    if span is None:
+        return len(order), 0, 0
+    column = span.column if span is diagnostic.span else 0
+    return order.get(id(span.source), len(order)), span.line, column
+
+
+def _root(span: Span | None) -> Span | None:
+    """The place in the assembled file itself that an include or macro was expanded at."""
+    while span is not None and span.source.origin is not None:
+        span = span.source.origin.span
+    return span

@@ -6,21 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from cim.asm.expressions import DEFINED
 from cim.asm.shapes import Template, cut, fill, is_number, template_of
-from cim.asm.syntax import Expression, Keyword, Line, LineError, Place, parse_whole_line
-from cim.diagnostics import Diagnostic, Source, Span
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """A line of a source; makes spans from the columns of its tree."""
-
-    source: Source
-    line: int
-
-    def span(self, place: Place) -> Span:
-        """The columns `place` of this line."""
-        return Span(self.source, self.line, place.start, place.end)
+from cim.asm.syntax import Expression, Keyword, Line, LineError, Op, Place, parse_whole_line
+from cim.asm.where import Where
+from cim.diagnostics import Diagnostic
 
 
 @dataclass(slots=True)
@@ -64,11 +54,10 @@ class If:
 class FlatRun:
     """Instructions outside blocks, one after another, not yet made into trees.
 
-    Entry i stands on line `lines[i]` and is `templates[i]` filled with `literals[i]`.
+    Entry i stands at `wheres[i]` and is `templates[i]` filled with `literals[i]`.
     """
 
-    where: Where
-    lines: list[int] = field(default_factory=list)
+    wheres: list[Where] = field(default_factory=list)
     templates: list[Template] = field(default_factory=list)
     literals: list[tuple[str, ...]] = field(default_factory=list)
 
@@ -84,16 +73,15 @@ class _Stop(Exception):
 
 
 def read_blocks(
-    source: Source, by_shape: bool = True
+    lines: Iterable[tuple[Where, str]], by_shape: bool = True
 ) -> tuple[list[Node | FlatRun], list[Diagnostic]]:
-    """All nodes of a file, and a diagnostic for every line that cannot be used.
+    """All nodes of some lines, and a diagnostic for every line that cannot be used.
 
     With `by_shape` lines of the same shape are parsed once; the result means the same without.
     """
     reader = _Reader()
     found: list[Diagnostic] = []
-    for number, text in enumerate(source.lines, 1):
-        where = Where(source, number)
+    for where, text in lines:
         try:
             if not by_shape:
                 reader.add(where, parse_whole_line(text))
@@ -116,7 +104,7 @@ def read_blocks(
             found.append(Diagnostic(problem.message, where.span(problem.place)))
             # A block whose opening line is wrong is still a block: its end must not be an error as well.
             word = text.split(maxsplit=1)[0].lower() if text.split() else ""
-            if word in (".for", ".if"):
+            if word in (".for", ".rept", ".if", ".ifdef", ".ifndef"):
                 reader.open_broken(where, word)
     found += reader.unclosed()
     return reader.top, found
@@ -136,16 +124,17 @@ class _Reader:
         """One more instruction outside blocks."""
         run = self.top[-1] if self.top else None
         if not isinstance(run, FlatRun):
-            run = FlatRun(where)
+            run = FlatRun()
             self.top.append(run)
-        run.lines.append(where.line)
+        run.wheres.append(where)
         run.templates.append(template)
         run.literals.append(literals)
 
     def add(self, where: Where, tree: Line) -> None:
         handler = {
             ".for": self._for, ".endfor": self._endfor, ".if": self._if, ".elif": self._elif,
-            ".else": self._else, ".endif": self._endif, ".let": self._let,
+            ".else": self._else, ".endif": self._endif, ".let": self._let, ".rept": self._rept,
+            ".endr": self._endr, ".ifdef": self._ifdef, ".ifndef": self._ifdef,
         }.get(tree.op or "")  # fmt: skip
         if handler is None:
             if tree.op is not None or tree.labels:
@@ -157,17 +146,18 @@ class _Reader:
 
     def open_broken(self, where: Where, word: str) -> None:
         zero = Expression((), Place(1, 2))
-        block: For | If = For(where, "", zero, zero) if word == ".for" else If(where)
+        loop = word in (".for", ".rept")
+        block: For | If = For(where, word, zero, zero) if loop else If(where)
         self._push(block, [])
 
     def unclosed(self) -> Iterable[Diagnostic]:
+        """A diagnostic for every block that has no end."""
         for block in self.open:
-            word = "for" if isinstance(block, For) else "if"
-            indent = len(block.where.source.line(block.where.line)) - len(
-                block.where.source.line(block.where.line).lstrip()
-            )
-            span = block.where.span(Place(indent + 1, indent + 2 + len(word)))
-            yield Diagnostic(f".{word} has no .end{word}", span)
+            text = block.where.source.line(block.where.line)
+            word = text.split()[0]
+            start = text.index(word) + 1
+            end = {".for": ".endfor", ".rept": ".endr"}.get(word.lower(), ".endif")
+            yield Diagnostic(f"{word} has no {end}", block.where.columns(start, start + len(word)))
 
     def _push(self, block: For | If, body: list[Node]) -> None:
         self.open.append(block)
@@ -194,6 +184,21 @@ class _Reader:
         del where
         self._pop(tree, For, ".for")
 
+    def _rept(self, where: Where, tree: Line) -> None:
+        match tree.operands:
+            case (Expression() as count,):
+                zero = Expression((Op("num", 0, count.place),), count.place)
+                # The counter has a name that no source can write.
+                block = For(where, f"{DEFINED}rept", zero, count)
+            case _:
+                raise _Stop(".rept must be: .rept COUNT", tree.op_place)
+        self.bodies[-1].append(block)
+        self._push(block, block.body)
+
+    def _endr(self, where: Where, tree: Line) -> None:
+        del where
+        self._pop(tree, For, ".rept")
+
     def _condition(self, tree: Line) -> Expression:
         match tree.operands:
             case (Expression() as condition,):
@@ -202,6 +207,18 @@ class _Reader:
 
     def _if(self, where: Where, tree: Line) -> None:
         block = If(where, [(self._condition(tree), [])])
+        self.bodies[-1].append(block)
+        self._push(block, block.branches[0][1])
+
+    def _ifdef(self, where: Where, tree: Line) -> None:
+        match tree.operands:
+            case (Expression() as name,) if name.bare_name:
+                code = [Op("name", DEFINED + name.bare_name, name.place)]
+            case _:
+                raise _Stop(f"{tree.op} must be: {tree.op} NAME", tree.op_place)
+        if tree.op == ".ifndef":
+            code.append(Op("unary", "!", name.place))
+        block = If(where, [(Expression(tuple(code), name.place), [])])
         self.bodies[-1].append(block)
         self._push(block, block.branches[0][1])
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from cim import console
-from cim.diagnostics import Source, error
+from cim.diagnostics import CimError, Diagnostic, Source, error
 from cim.files import read_text, write_all
 
 
@@ -17,14 +17,16 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(argv: list[str] | None) -> int:
-    parser = console.parser("cim-as", "Assemble one or more sources to one ELF object.")
+    parser = console.parser(
+        "cim-as", "Assemble one or more sources to one ELF object.", fromfile_prefix_chars="@"
+    )
     parser.add_argument("sources", nargs="+", metavar="FILE.s", help="a source; - reads stdin")
     parser.add_argument(
         "-o", dest="output", required=True, metavar="FILE.o", help="the object to write"
     )
     parser.add_argument(
         "-I", dest="include", action="append", default=[], metavar="DIR",
-        help="look for .incbin files here too",
+        help="look for .include and .incbin files here too",
     )  # fmt: skip
     parser.add_argument(
         "-D", "--defsym", dest="defines", action="append", default=[], metavar="NAME=VALUE",
@@ -34,6 +36,15 @@ def _main(argv: list[str] | None) -> int:
         "-a", dest="listing", nargs="?", const="-", metavar="=FILE",
         help="write a listing, to stdout without a file",
     )  # fmt: skip
+    parser.add_argument(
+        "--MD", dest="depfile", metavar="FILE", help="write what the object depends on, for make"
+    )
+    parser.add_argument("-W", "--no-warn", action="store_true", help="print no warnings")
+    parser.add_argument("--fatal-warnings", action="store_true", help="a warning is an error")
+    parser.add_argument(
+        "--error-limit", type=int, default=console.ERROR_LIMIT, metavar="N",
+        help="print at most N errors (default: %(default)s; 0: all)",
+    )  # fmt: skip
     arguments = parser.parse_args(argv)
     # Imported late: --help must not wait for NumPy and Lark.
     from cim.asm.assembler import assemble
@@ -41,12 +52,41 @@ def _main(argv: list[str] | None) -> int:
     from cim.asm.listing import listing_text
 
     sources = [_source(name) for name in arguments.sources]
+    names = [name for name in arguments.sources if name != "-"]
     include = [Path(folder) for folder in arguments.include]
-    obj = assemble(sources, arguments.output, include=include, defines=_defines(arguments))
+    read: list[Path] = []
+
+    def read_file(path: Path) -> bytes:
+        content = path.read_bytes()
+        read.append(path)
+        return content
+
+    remarks: list[Diagnostic] = []
+    try:
+        obj = assemble(
+            sources,
+            arguments.output,
+            read_file,
+            include,
+            _defines(arguments),
+            remark=remarks.append,
+        )
+    except CimError as problem:
+        problem.limit = arguments.error_limit or len(problem.diagnostics)
+        raise
+    finally:
+        shown = [r for r in remarks if r.severity != "warning" or not arguments.no_warn]
+        for remark in shown:
+            print(remark.render(), file=sys.stderr)
+    if arguments.fatal_warnings and any(r.severity == "warning" for r in remarks):
+        raise error("warnings are errors here (--fatal-warnings)", where="cim-as")
     files = {Path(arguments.output): write_object(obj)}
     listing = listing_text(obj, sources) if arguments.listing else ""
     if arguments.listing and arguments.listing != "-":
         files[Path(arguments.listing.removeprefix("="))] = listing.encode()
+    if arguments.depfile:
+        needed = " ".join(str(path).replace(" ", "\\ ") for path in [*map(Path, names), *read])
+        files[Path(arguments.depfile)] = f"{arguments.output}: {needed}\n".encode()
     write_all(files)
     if arguments.listing == "-":
         sys.stdout.write(listing)

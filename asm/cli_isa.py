@@ -84,11 +84,12 @@ def _explain(isa: Isa, arguments: argparse.Namespace) -> None:
 def _encode(isa: Isa, arguments: argparse.Namespace) -> None:
     import numpy as np
 
-    from cim.asm.blocks import Statement, Where
+    from cim.asm.blocks import Statement
     from cim.asm.expansion import Lanes, Piece
     from cim.asm.expressions import ExpressionError, Value, evaluate
     from cim.asm.instructions import Context, encode_piece
     from cim.asm.syntax import LineError, Place, parse_whole_line
+    from cim.asm.where import Where
 
     def no_names(name: str, place: Place) -> Value:
         raise ExpressionError(f"'{name}' is a symbol; give a number", place)

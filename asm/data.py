@@ -15,7 +15,7 @@ from cim.asm.objects import RelocationType
 from cim.asm.syntax import Expression, Line, Operand, Text
 
 ELEMENT_BYTES = {".byte": 1, ".half": 2, ".word": 4, ".quad": 8, ".float": 4}
-DIRECTIVES = frozenset({*ELEMENT_BYTES, ".ascii", ".space", ".fill", ".incbin"})
+DIRECTIVES = frozenset({*ELEMENT_BYTES, ".ascii", ".asciz", ".space", ".fill", ".incbin"})
 
 Evaluate = Callable[[Expression, Lanes], Value]
 ReadFile = Callable[[str], bytes]
@@ -161,10 +161,10 @@ def _filled(
 def _bytes(tree: Line, lanes: Lanes, evaluate: Evaluate, read_file: ReadFile) -> bytes:
     """The content of `.ascii` or `.incbin`."""
     texts = [operand for operand in tree.operands[:1] if isinstance(operand, Text)]
-    if tree.op == ".ascii":
+    if tree.op in (".ascii", ".asciz"):
         if len(tree.operands) != 1 or not texts:
-            raise ExpressionError('.ascii must be: .ascii "TEXT"', tree.op_place)
-        return texts[0].value.encode()
+            raise ExpressionError(f'{tree.op} must be: {tree.op} "TEXT"', tree.op_place)
+        return texts[0].value.encode() + (b"\0" if tree.op == ".asciz" else b"")
     if not texts or len(tree.operands) > 3:
         raise ExpressionError('.incbin must be: .incbin "FILE", OFFSET, BYTES', tree.op_place)
     try:

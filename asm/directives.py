@@ -24,6 +24,9 @@ def unknown(what: str, word: str, known: Iterable[str], place: Place) -> Express
     return ExpressionError(f"unknown {what}{did_you_mean(word, known)}", place)
 
 
+MAX_ALIGN = 65536
+
+
 class _Arguments:
     """The operands of a directive: positional ones first, then keywords, each taken once."""
 
@@ -107,7 +110,7 @@ class _Arguments:
 
 def _file(assembler: Assembler, statement: Statement) -> None:
     arguments = _Arguments(assembler, statement, '.file "NAME"')
-    assembler.recorded_name, _ = arguments.word()
+    assembler.recorded_names[statement.where.source.name] = arguments.word()[0]
     arguments.done()
 
 
@@ -169,7 +172,7 @@ def _core(assembler: Assembler, statement: Statement) -> None:
         if other.number == number:
             raise ExpressionError(f"core number {number} is already '{other.name}'", place)
     assembler.core = CoreAttributes(name, number, hg, vg)
-    section = assembler.open_section("text", name, 64)
+    section = assembler.sections.open("text", name, 64)
     assembler.define_symbol(statement.where, name, place, "core", section, 0, 0, True)
     assembler.attributes.cores.append(assembler.core)
 
@@ -182,7 +185,7 @@ def _current_core(assembler: Assembler, statement: Statement) -> CoreAttributes:
 
 def _text(assembler: Assembler, statement: Statement) -> None:
     _Arguments(assembler, statement, ".text").done()
-    assembler.open_section("text", _current_core(assembler, statement).name, 64)
+    assembler.sections.open("text", _current_core(assembler, statement).name, 64)
 
 
 def _crossbar(assembler: Assembler, statement: Statement) -> None:
@@ -196,7 +199,7 @@ def _crossbar(assembler: Assembler, statement: Statement) -> None:
     if core.rows:
         raise ExpressionError(f"'{core.name}' already has a crossbar", statement.tree.op_place)
     core.rows, core.columns = rows, columns
-    assembler.open_section("crossbar", core.name, 8)
+    assembler.sections.open("crossbar", core.name, 8)
 
 
 def _param(assembler: Assembler, statement: Statement) -> None:
@@ -257,7 +260,7 @@ def _region(assembler: Assembler, statement: Statement) -> None:
     size = DTYPES[type_name].itemsize
     for length in shape:
         size *= length
-    section = assembler.open_section("region", name, region.align)
+    section = assembler.sections.open("region", name, region.align)
     assembler.define_symbol(statement.where, name, place, "region", section, 0, size, True)
     assembler.attributes.regions.append(region)
 
@@ -277,6 +280,37 @@ def _globl(assembler: Assembler, statement: Statement) -> None:
     if symbol is None or symbol.section is None:
         raise ExpressionError(f"'{name}' must be defined before .globl", place)
     assembler.symbols[name] = replace(symbol, is_global=True)
+
+
+def _align(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, f"{statement.tree.op} BYTES")
+    place = statement.tree.operands[0].place if statement.tree.operands else statement.tree.op_place
+    to = arguments.integer()
+    arguments.done()
+    if to < 1 or to & (to - 1) or to > MAX_ALIGN:
+        raise ExpressionError(f"must be a power of two from 1 to {MAX_ALIGN}, not {to}", place)
+    assembler.pad(statement, lambda size: -size % to)
+
+
+def _org(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, ".org OFFSET")
+    place = statement.tree.operands[0].place if statement.tree.operands else statement.tree.op_place
+    target = arguments.integer()
+    arguments.done()
+
+    def gap(size: int) -> int:
+        if target < size:
+            raise ExpressionError(
+                f"{target} is behind: the section already has {size} bytes", place
+            )
+        return target - size
+
+    assembler.pad(statement, gap)
+
+
+def _extern(assembler: Assembler, statement: Statement) -> None:
+    """Whatever is not defined here is looked for by the linker, so that there is nothing to do."""
+    _Arguments(assembler, statement, ".extern NAME").word()
 
 
 def _constant(assembler: Assembler, statement: Statement) -> None:
@@ -306,6 +340,10 @@ HANDLERS: dict[str, Callable[[Assembler, Statement], None]] = {
     ".region": _region,
     ".layer": _layer,
     ".globl": _globl,
+    ".extern": _extern,
+    ".align": _align,
+    ".balign": _align,
+    ".org": _org,
     ".equ": _constant,
     ".set": _constant,
 }

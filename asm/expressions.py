@@ -18,6 +18,7 @@ from cim.asm.syntax import Expression, Op, Place
 Ints = NDArray[np.int64]
 Number = int | float | Ints
 INT64 = 2**63
+DEFINED = "\1"  # before a name: whether it is defined, 1 or 0; no name in a source begins so
 
 
 class ExpressionError(Exception):
@@ -31,10 +32,14 @@ class ExpressionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """`symbol + number`, or a plain number where `symbol` is None."""
+    """`symbol + number`, or a plain number where `symbol` is None.
+
+    `place` is the section and offset of a symbol that is already defined in this assembly.
+    """
 
     number: Number
     symbol: str | None = None
+    place: tuple[int, int] | None = None
 
 
 Lookup = Callable[[str, Place], Value]
@@ -88,6 +93,10 @@ def _unary(op: Op, value: Value) -> Value:
 
 def _binary(op: Op, left: Value, right: Value) -> Value:
     sign = op.value
+    if sign == "-" and left.place and right.place and left.place[0] == right.place[0]:
+        # Two places of one section: their distance is known, wherever the linker puts it.
+        distance = left.place[1] - right.place[1]
+        return Value(_arithmetic(op, _arithmetic(op, left.number, right.number), -distance))
     if sign in "+-" and (left.symbol or right.symbol):
         if right.symbol and (sign == "-" or left.symbol):
             raise ExpressionError(
@@ -96,7 +105,7 @@ def _binary(op: Op, left: Value, right: Value) -> Value:
             )
         a, b = left.number, right.number
         moved = _arithmetic(op, a, b)
-        return Value(moved, left.symbol or right.symbol)
+        return Value(moved, left.symbol or right.symbol, left.place or right.place)
     if sign in "+-*":
         return Value(_arithmetic(op, _plain(left, op), _plain(right, op)))
     if sign == "/" and (isinstance(left.number, float) or isinstance(right.number, float)):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm.blocks import FlatRun, Statement, Where
+from cim.asm.blocks import FlatRun, Statement
 from cim.asm.expansion import Lanes, Piece
 from cim.asm.expressions import Ints, Number
 from cim.asm.shapes import SLOT, fill
@@ -17,14 +17,13 @@ WORD_BYTES = 8
 
 def statements_of(run: FlatRun) -> Iterator[Statement]:
     """The lines of a run one by one, as the parser would give them."""
-    for index in range(len(run.lines)):
+    for index in range(len(run.wheres)):
         yield statement_at(run, index)
 
 
 def statement_at(run: FlatRun, index: int) -> Statement:
     """Line `index` of a run, as the parser would give it."""
-    where = Where(run.where.source, run.lines[index])
-    return Statement(where, fill(run.templates[index], run.literals[index]))
+    return Statement(run.wheres[index], fill(run.templates[index], run.literals[index]))
 
 
 def groups_of(run: FlatRun) -> list[Ints]:
@@ -50,7 +49,7 @@ def piece_of(run: FlatRun, indices: Ints) -> Piece | None:
             return None
         scope[f"{SLOT}{slot}"] = values
     count = len(indices)
-    statement = Statement(Where(run.where.source, run.lines[int(indices[0])]), template.tree)
+    statement = Statement(run.wheres[int(indices[0])], template.tree)
     sizes = np.full(count, WORD_BYTES, dtype=np.int64)
     return Piece(statement, Lanes(count, scope), indices * WORD_BYTES, sizes, np.arange(count))
 

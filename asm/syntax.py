@@ -103,6 +103,14 @@ class Line:
     operands: tuple[Operand, ...]
 
 
+# What GNU as and LLVM also call our directives.
+ALIASES = {
+    ".2byte": ".half", ".short": ".half", ".hword": ".half", ".4byte": ".word", ".long": ".word",
+    ".int": ".word", ".8byte": ".quad", ".single": ".float", ".zero": ".space", ".skip": ".space",
+    ".global": ".globl", ".string": ".asciz",
+}  # fmt: skip
+
+
 class LineError(Exception):
     """A line that cannot be parsed: columns and message."""
 
@@ -162,7 +170,8 @@ class _Builder(Transformer[Token, Line]):
         for part in parts:
             if not isinstance(part, Label):
                 op, operands = part
-                return Line(labels, str(op).lower(), _place(op), operands)
+                word = str(op).lower()
+                return Line(labels, ALIASES.get(word, word), _place(op), operands)
         return Line(labels, None, Place(1, 1), ())
 
     def label(self, name: Token) -> Label:

@@ -18,10 +18,16 @@ ERROR_LIMIT = 20
 PIPE_WIDTH = 160
 
 
-def parser(prog: str, description: str) -> argparse.ArgumentParser:
+def parser(
+    prog: str, description: str, fromfile_prefix_chars: str | None = None
+) -> argparse.ArgumentParser:
     """An argument parser with the options that all tools have."""
     made = argparse.ArgumentParser(
-        prog=prog, description=description, allow_abbrev=False, add_help=False
+        prog=prog,
+        description=description,
+        allow_abbrev=False,
+        add_help=False,
+        fromfile_prefix_chars=fromfile_prefix_chars,
     )
     made.add_argument("--help", action="help", help="show this and exit")
     made.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
@@ -35,8 +41,9 @@ def table_console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
-def report(problem: CimError, limit: int = ERROR_LIMIT) -> None:
-    """Print a failure's diagnostics to stderr, at most `limit` of them."""
+def report(problem: CimError) -> None:
+    """Print a failure's diagnostics to stderr, up to its limit."""
+    limit = ERROR_LIMIT if problem.limit is None else problem.limit
     for diagnostic in problem.diagnostics[:limit]:
         print(diagnostic.render(), file=sys.stderr)
     rest = len(problem.diagnostics) - limit

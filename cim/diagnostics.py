@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+
+MAX_ORIGINS = 6
 
 
 class ExitCode(IntEnum):
@@ -24,10 +26,16 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A text that diagnostics point into; `name` is what the user called it."""
+    """A text that diagnostics point into; `name` is what the user called it.
+
+    A part of a file (a macro's body, its arguments filled in) counts its lines from `first_line`. `origin`
+    says what brought the text in: the line that included it, or called the macro.
+    """
 
     name: str
     text: str
+    first_line: int = 1
+    origin: Note | None = None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -35,8 +43,9 @@ class Source:
         return [line.removesuffix("\r") for line in self.text.split("\n")]
 
     def line(self, number: int) -> str:
-        """Line `number`, counted from 1; empty past the end."""
-        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+        """The line of that number; empty past the end."""
+        index = number - self.first_line
+        return self.lines[index] if 0 <= index < len(self.lines) else ""
 
 
 @dataclass(frozen=True)
@@ -79,8 +88,22 @@ class Diagnostic:
     def render(self) -> str:
         """The text as it goes to stderr, without a final newline."""
         parts = [_headline(self.severity, self.message, self.span, self.where)]
+        parts += [_headline("note", note.message, note.span, "") for note in _origins(self.span)]
         parts += [_headline("note", note.message, note.span, "") for note in self.notes]
         return "\n".join(parts)
+
+
+def _origins(span: Span | None) -> Iterator[Note]:
+    """What brought a span's source in, from the inside out; a long chain is cut in its middle."""
+    chain = []
+    while span is not None and span.source.origin is not None:
+        chain.append(span.source.origin)
+        span = span.source.origin.span
+    if len(chain) > MAX_ORIGINS:
+        skipped = len(chain) - MAX_ORIGINS
+        half = MAX_ORIGINS // 2
+        chain = [*chain[:half], Note(f"({skipped} more levels)"), *chain[-half:]]
+    yield from chain
 
 
 def _headline(severity: str, message: str, span: Span | None, where: str) -> str:
@@ -96,6 +119,9 @@ class CimError(Exception):
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = list(diagnostics)
+        self.limit: int | None = (
+            None  # how many of them to print; None: as many as the console does
+        )
         super().__init__("\n".join(d.render() for d in self.diagnostics))
 
 

@@ -1,0 +1,99 @@
+"""The sections of an object while it is made: content is added in blocks and joined at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.asm.objects import Section, no_relocations
+from cim.diagnostics import Source
+
+
+@dataclass
+class Block:
+    """What one top-level node adds to a section: bytes, a location for each word of text, relocations."""
+
+    content: NDArray[np.uint8]
+    lines: NDArray[np.uint32]
+    relocations: list[NDArray[Any]] = field(default_factory=list)
+
+
+class Sections:
+    """All sections so far; `current` is the position of the one that content goes to, if any."""
+
+    def __init__(self) -> None:
+        self.all: list[Section] = []
+        self.blocks: list[list[Block]] = []
+        self.current: int | None = None
+
+    @property
+    def here(self) -> Section | None:
+        """The current section."""
+        return None if self.current is None else self.all[self.current]
+
+    @property
+    def in_text(self) -> bool:
+        """Whether content goes to a core's program."""
+        return self.here is not None and self.here.kind == "text"
+
+    def open(self, kind: str, owner: str, align: int) -> int:
+        """Continue the section of that kind and owner, or begin it; returns its position."""
+        for index, section in enumerate(self.all):
+            if section.kind == kind and section.owner == owner:
+                self.current = index
+                return index
+        self.all.append(Section(kind, owner, align, 0, np.zeros(0, dtype=np.uint8)))
+        self.blocks.append([])
+        self.current = len(self.all) - 1
+        return self.current
+
+    def add(self, block: Block) -> None:
+        """Append to the current section, which must be there."""
+        assert self.current is not None
+        self.blocks[self.current].append(block)
+        self.all[self.current].size += len(block.content)
+
+    def finish(self, renumber: NDArray[np.uint32]) -> list[Section]:
+        """The sections with their content; relocations by offset, symbols by their new numbers."""
+        for section, blocks in zip(self.all, self.blocks, strict=True):
+            if not blocks:
+                continue
+            section.data = np.concatenate([block.content for block in blocks])
+            section.lines = np.concatenate([block.lines for block in blocks])
+            tables = [table for block in blocks for table in block.relocations]
+            table = np.concatenate([no_relocations(), *tables])
+            table = table[np.argsort(table["offset"], kind="stable")]
+            table["symbol"] = renumber[table["symbol"]]
+            section.relocations = table
+        return self.all
+
+
+@dataclass(frozen=True)
+class Files:
+    """Finds the files that sources name: beside the source, then in the folders of `include`."""
+
+    read: Callable[[Path], bytes]
+    include: tuple[Path, ...]
+
+    def find(self, name: str, beside: Source) -> tuple[Path, bytes]:
+        """A file's path and content. Raises `OSError`."""
+        folders = [Path(beside.name).parent, *self.include]
+        for folder in folders[:-1]:
+            try:
+                return folder / name, self.read(folder / name)
+            except FileNotFoundError:
+                continue
+        return folders[-1] / name, self.read(folders[-1] / name)
+
+    def source(self, name: str, beside: Source) -> Source:
+        """A file as a source. Raises `OSError`."""
+        path, content = self.find(name, beside)
+        try:
+            return Source(str(path), content.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            raise OSError(0, "it is not UTF-8 text") from None

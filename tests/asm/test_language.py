@@ -1,0 +1,280 @@
+"""Includes, macros, repetition, conditions, messages: the language around the instructions."""
+
+from pathlib import Path
+
+import pytest
+
+from cim.asm import cli_as
+from cim.asm.assembler import assemble
+from cim.diagnostics import CimError, Source
+from cim.isa.encoding import decode
+from cim.isa.load import load_isa
+from cim.isa.printer import format_instruction
+
+HEAD = ".mode i8\n.core a, 0\n.crossbar rows=4, columns=4\n.fill 16, 2, 1\n.text\n"
+
+
+def build(text: str, files: dict[str, str] | None = None, **options):
+    contents = files or {}
+
+    def read_file(path: Path) -> bytes:
+        if path.name not in contents:
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        return contents[path.name].encode()
+
+    return assemble([Source("t.s", text)], "t.o", read_file, **options)
+
+
+def program(text: str, files: dict[str, str] | None = None) -> list[str]:
+    obj = build(HEAD + text, files)
+    words = next(s for s in obj.sections if s.kind == "text").data.view("<u8")
+    decoded = decode(load_isa(), words)
+    return [format_instruction(load_isa(), decoded, i, "i8") for i in range(len(words))]
+
+
+def errors(text: str, files: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(CimError) as raised:
+        build(HEAD + text, files)
+    return [diagnostic.render() for diagnostic in raised.value.diagnostics]
+
+
+# --- macros ------------------------------------------------------------------------------------------------
+
+
+def test_macros_take_arguments_defaults_and_keywords() -> None:
+    text = """
+    .macro hand n, to=3, rest:vararg
+      wait \\n
+      call \\to
+      .irp v, \\rest
+      wait 100 + \\v
+      .endr
+    .endm
+    hand 1
+    HAND 2, 4
+    hand to=5, n=(1, 2)[0:0]
+    """
+    # The last is nonsense for the parser, but the commas inside brackets belong to one argument.
+    found = errors(text)
+    assert "in the expansion of macro 'hand'" in found[0]
+    good = text.replace("hand to=5, n=(1, 2)[0:0]", "hand to=5, n=max(6, 7)\nhand 8, 9, 1, 2")
+    assert program(good) == [
+        "wait 1", "call 3", "wait 2", "call 4", "wait 7", "call 5", "wait 8", "call 9", "wait 101", "wait 102",
+    ]  # fmt: skip
+
+
+def test_a_counter_makes_names_of_each_expansion() -> None:
+    obj = build(HEAD + ".macro m\nl\\@: mvm\nx\\()y\\@: mvm\n.endm\nm\nm\n")
+    assert [s.name for s in obj.symbols if s.kind == "label"] == ["l1", "l2", "xy1", "xy2"]
+
+
+def test_macros_in_macros_and_loops() -> None:
+    text = """
+    .macro one n
+      wait \\n
+    .endm
+    .macro two n
+      one \\n
+      one \\n + 1
+    .endm
+    .for k, 0, 2
+      two k*10
+    .endfor
+    """
+    assert program(text) == ["wait 0", "wait 1", "wait 10", "wait 11"]
+
+
+def test_an_error_in_a_macro_shows_the_line_and_the_chain() -> None:
+    text = ".macro inner n\n  load ib[0:\\n], 0\n.endm\n.macro outer m\n  inner \\m\n.endm\nmvm\nouter 2000\n"
+    (found,) = errors(text)
+    assert found.split("\n") == [
+        "t.s:7:13: error: hi is 2000, must be 1 to 1024",
+        "    load ib[0:2000], 0",
+        "              ^^^^",
+        "t.s:10:3: note: in the expansion of macro 'inner'",
+        "    inner 2000",
+        "    ^^^^^",
+        "t.s:13:1: note: in the expansion of macro 'outer'",
+        "  outer 2000",
+        "  ^^^^^",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".macro m\nm\n.endm\nm\n",
+        ".macro a\nb\n.endm\n.macro b\na\n.endm\na\n",
+        ".macro m\nmvm\nm\n.endm\nm\n",
+    ],
+)
+def test_a_macro_that_names_itself_is_an_error_in_bounded_time(text: str) -> None:
+    (found,) = errors(text)
+    assert "is nested deeper than 200 levels: it contains itself" in found
+    assert "more levels)" in found
+
+
+MISTAKES = {
+    ".macro m n:req\nwait \\n\n.endm\nm\n": "9:1: error: macro 'm' needs 'n'",
+    ".macro m n\nwait \\n\n.endm\nm 1, 2\n": "9:1: error: macro 'm' takes 1 arguments, not 2",
+    ".macro m n\nwait \\n\n.endm\nm 1, n=2\n": "9:1: error: 'n' is given twice",
+    ".macro m\nmvm\n": "6:1: error: .macro has no .endm",
+    ".macro m\n.endm\n.macro M\n.endm\n": "8:1: error: macro 'm' is already defined",
+    ".macro\n.endm\n": "6:1: error: must be: .macro NAME",
+    ".macro m 1x\n.endm\n": "6:1: error: '1x' is no parameter",
+    ".macro m a:vararg, b\n.endm\n": "6:1: error: only the last parameter may be :vararg",
+    ".endm\n": "6:1: error: .endm without .macro",
+    ".endr\n": "6:1: error: .endr without .rept",
+    ".irp 1\n.endr\n": "6:1: error: must be: .irp NAME, VALUE",
+    ".rept\n.endr\n": "6:1: error: .rept must be: .rept COUNT",
+    ".rept 2\nmvm\n": "6:1: error: .rept has no .endr",
+    ".ifdef 3\n.endif\n": "6:1: error: .ifdef must be: .ifdef NAME",
+    ".ifdef X\n": "6:1: error: .ifdef has no .endif",
+    ".include x\n": '6:1: error: must be: .include "FILE"',
+    '.include "no.inc"\n': "6:10: error: cannot read 'no.inc': No such file or directory",
+    '.error "not yet"\n': "6:1: error: not yet",
+    '.assert 1 == 2, "no"\n': "6:9: error: no",
+    ".assert x\n": "6:9: error: an address cannot be asserted",
+    ".align 3\n": "6:8: error: must be a power of two from 1 to 65536, not 3",
+    "mvm\n.align 16\n": "7:1: error: a program cannot be padded",
+    ".region r, i8, [4]\n.byte 1, 2\n.org 1\n": "8:6: error: 1 is behind: the section already has 2 bytes",
+    "wait x - a\n": "6:8: error: cannot subtract the address 'a' here",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES)
+def test_mistakes(text: str) -> None:
+    assert errors(text)[0].startswith("t.s:" + MISTAKES[text])
+
+
+# --- includes ----------------------------------------------------------------------------------------------
+
+
+def test_includes_and_their_macros() -> None:
+    files = {
+        "defs.inc": ".equ n, 7\n.macro m\nwait n\n.endm\n",
+        "more.inc": '.include "defs.inc"\nm\n',
+    }
+    assert program('.include "more.inc"\nm\nwait n + 1\n', files) == ["wait 7", "wait 7", "wait 8"]
+
+
+def test_an_error_in_a_third_level_include_names_file_and_chain() -> None:
+    files = {
+        "one.inc": '\n.include "two.inc"\n',
+        "two.inc": '.include "three.inc"\n',
+        "three.inc": "mvm\nlod\n",
+    }
+    (found,) = errors('.include "one.inc"\n', files)
+    heads = [line for line in found.split("\n") if not line.startswith(" ")]
+    assert heads == [
+        "three.inc:2:1: error: unknown instruction 'lod'; did you mean 'load'?",
+        "two.inc:1:10: note: included from here",
+        "one.inc:2:10: note: included from here",
+        "t.s:6:10: note: included from here",
+    ]
+
+
+def test_an_include_cycle_is_an_error() -> None:
+    (found,) = errors(
+        '.include "a.inc"\n', {"a.inc": '.include "b.inc"\n', "b.inc": '.include "a.inc"\n'}
+    )
+    assert "is nested deeper than 200 levels" in found
+
+
+def test_lines_of_an_include_are_recorded_under_its_name() -> None:
+    obj = build(HEAD + 'mvm\n.include "x.inc"\n', {"x.inc": "mvm\n\nwait 1\n"})
+    assert [(loc.file, loc.line) for loc in obj.attributes.locations] == [
+        ("t.s", 6), ("x.inc", 1), ("x.inc", 3),
+    ]  # fmt: skip
+
+
+# --- repetition and conditions --------------------------------------------------------------------------------
+
+
+def test_rept_and_irp() -> None:
+    assert (
+        program(".rept 2\nmvm\n.rept 2\nwait 1\n.endr\n.endr\n") == ["mvm", "wait 1", "wait 1"] * 2
+    )
+    assert program(".irp n, 3, 1\n.irp m, 1, 2\nwait \\n*10 + \\m\n.endr\n.endr\n") == [
+        "wait 31", "wait 32", "wait 11", "wait 12",
+    ]  # fmt: skip
+    assert program(".rept 0\nmvm\n.endr\n") == []
+
+
+def test_conditions_may_hold_any_directive_outside_loops() -> None:
+    text = ".ifdef FAST\n.equ n, 1\n.else\n.equ n, 2\n.region r, i8, [n]\n.endif\n.text\nwait n\n"
+    assert program(text) == ["wait 2"]
+    assert program(".equ FAST, 0\n" + text) == ["wait 1"]
+    assert program(".ifndef x\nx: mvm\n.endif\n.ifndef x\nwait 1\n.endif\n") == ["mvm"]
+
+
+def test_the_branch_not_taken_says_nothing() -> None:
+    assert program('.if 0\n.error "no"\nlod\n.elif 1\nmvm\n.else\n.error "no"\n.endif\n') == ["mvm"]
+
+
+def test_asserts_in_loops_name_the_iteration() -> None:
+    (found,) = errors('.for k, 0, 9\n.assert k < 5, "too far"\n.endfor\n')
+    assert "t.s:7:9: error: too far (where k = 5)" in found
+
+
+def test_warnings_and_prints_are_remarks() -> None:
+    said = []
+    build(
+        HEAD + '.warning "careful"\n.print "hello"\n.for k, 0, 5\n.print "once"\n.endfor\n',
+        remark=said.append,
+    )
+    assert [(d.severity, d.message) for d in said] == [
+        ("warning", "careful"), ("note", "hello"), ("note", "once"),
+    ]  # fmt: skip
+
+
+# --- places ---------------------------------------------------------------------------------------------------
+
+
+def test_dot_differences_and_alignment() -> None:
+    obj = build("""
+        .region r, u8, [32]
+        start: .byte 1, 2, 3
+        .align 8
+        middle: .byte middle - start, . - start
+        .org 16
+        .word start + 4, . - 4
+    """)
+    data = obj.sections[0].data
+    assert data[:3].tolist() == [1, 2, 3]
+    assert data[8:10].tolist() == [8, 8]
+    assert obj.sections[0].size == 24
+    assert [(int(r["offset"]), int(r["addend"])) for r in obj.sections[0].relocations] == [
+        (16, 4),
+        (20, 12),
+    ]
+
+
+def test_names_of_gnu_and_llvm() -> None:
+    obj = build(
+        '.region r, u8, [32]\n.short 1\n.long 2\n.8byte 3\n.zero 2\n.string "a"\n.skip 1\n.extern z\n'
+    )
+    assert obj.sections[0].data.tobytes() == b"\1\0\2\0\0\0\3\0\0\0\0\0\0\0\0\0a\0\0"
+
+
+# --- the tool -------------------------------------------------------------------------------------------------
+
+
+def test_the_flags_around_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "d.inc").write_text('.warning "old"\n')
+    (tmp_path / "t.s").write_text(HEAD + '.include "d.inc"\n')
+    (tmp_path / "flags").write_text("-I\ninc\n--MD\nt.d\n")
+    assert cli_as.main(["t.s", "-o", "t.o", "@flags"]) == 0
+    assert "inc/d.inc:1:1: warning: old" in capsys.readouterr().err
+    assert (tmp_path / "t.d").read_text() == "t.o: t.s inc/d.inc\n"
+    assert cli_as.main(["t.s", "-o", "t.o", "-I", "inc", "-W"]) == 0
+    assert capsys.readouterr().err == ""
+    assert cli_as.main(["t.s", "-o", "u.o", "-I", "inc", "--fatal-warnings"]) == 1
+    assert not (tmp_path / "u.o").exists()
+    assert "warnings are errors here" in capsys.readouterr().err
+    (tmp_path / "bad.s").write_text("lod\n" * 50)
+    for limit, count in (("3", 3), ("0", 50)):
+        assert cli_as.main(["bad.s", "-o", "u.o", "--error-limit", limit]) == 1
+        assert capsys.readouterr().err.count("error:") == count
