@@ -91,6 +91,8 @@ class Assembler:
         self.sections.current = None
         self.constants: dict[str, Number] = dict(self.defines)
         self.constant_places: dict[str, tuple[Where, Place]] = {}
+        self.late: dict[str, Expression] = {}  # .equ that stands further down
+        self.resolving: list[str] = []
 
     # --- a file ------------------------------------------------------------------------------------------
 
@@ -101,6 +103,7 @@ class Assembler:
         lines = Preprocessor(source, self.files.source, self.found).lines()
         nodes, found = read_blocks(lines, by_shape)
         self.found += found
+        self.late = directives.equ_expressions(nodes)
         self._top_nodes(nodes)
 
     def _top_nodes(self, nodes: Iterable[Node | FlatRun]) -> None:
@@ -165,6 +168,8 @@ class Assembler:
                 return Value(self.constants[name])
             if name in self.isa.buffers:
                 raise ExpressionError(f"the buffer '{name}' has no number", place)
+            if name in self.late:
+                return Value(self._late(name, place))
             if name == ".":
                 return self._here(scope, place)
             known = self.symbols.get(name)
@@ -173,6 +178,21 @@ class Assembler:
             return Value(0, name)
 
         return find
+
+    def _late(self, name: str, place: Place) -> int | float:
+        """The value of an `.equ` that stands further down. Raises `ExpressionError` for a circle."""
+        if name in self.resolving:
+            circle = " -> ".join([*self.resolving[self.resolving.index(name) :], name])
+            raise ExpressionError(f"'{name}' is defined by itself: {circle}", place)
+        self.resolving.append(name)
+        try:
+            return self.constant(self.late[name])
+        finally:
+            self.resolving.pop()
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a name is a `.let`, `.set` or `.equ` constant."""
+        return name in self.constants or name in self.late
 
     def is_defined(self, name: str) -> bool:
         """Whether a name is a constant or a symbol that has been defined so far."""

@@ -79,7 +79,7 @@ class _Arguments:
             return [self.value(item) for item in operand.items]
         if isinstance(operand, Expression):
             name = operand.bare_name
-            if name is not None and name not in self.assembler.constants:
+            if name is not None and not self.assembler.is_constant(name):
                 return name
             return self.assembler.constant(operand)
         raise self.misuse(operand.place)
@@ -311,6 +311,17 @@ def _org(assembler: Assembler, statement: Statement) -> None:
 def _extern(assembler: Assembler, statement: Statement) -> None:
     """Whatever is not defined here is looked for by the linker, so that there is nothing to do."""
     _Arguments(assembler, statement, ".extern NAME").word()
+
+
+def equ_expressions(nodes: Iterable[object]) -> dict[str, Expression]:
+    """The values of all `.equ` outside blocks, by name: they may be used before they stand."""
+    found: dict[str, Expression] = {}
+    for node in nodes:
+        if isinstance(node, Statement) and node.tree.op == ".equ":
+            match node.tree.operands:
+                case (Expression() as name, Expression() as value) if name.bare_name:
+                    found.setdefault(name.bare_name, value)
+    return found
 
 
 def _constant(assembler: Assembler, statement: Statement) -> None:

@@ -278,3 +278,76 @@ def test_the_flags_around_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     for limit, count in (("3", 3), ("0", 50)):
         assert cli_as.main(["bad.s", "-o", "u.o", "--error-limit", limit]) == 1
         assert capsys.readouterr().err.count("error:") == count
+
+
+# --- late definitions -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("wait n", ["wait 6"]),
+        (".for k, 0, n - 4\nwait k\n.endfor", ["wait 0", "wait 1"]),
+        (".if n == 6\nmvm\n.endif", ["mvm"]),
+        (".rept n - 5\nmvm\n.endr", ["mvm"]),
+        ("load ib[0:n - 3], n * 2", ["load ib[0:3], 0xc"]),
+        (".let m = n\nwait m", ["wait 6"]),
+        (".set m, n\nwait m", ["wait 6"]),
+        (".region r, i8, [n]\n.byte n\n.fill n - 1, 1, n\n.org n\n.text", []),
+        (".assert n == 6", []),
+        (".param offset, n", []),
+    ],
+)
+def test_an_equ_may_stand_below_its_use(use: str, expected: list[str]) -> None:
+    assert program(f"{use}\n.equ n, h * 2\n.equ h, 3\n") == expected
+
+
+def test_late_labels_are_resolved_by_the_linker() -> None:
+    obj = build(HEAD + "load ib[0:4], below + 2\n.region r, i8, [8]\nbelow: .byte 1\n")
+    (row,) = next(s for s in obj.sections if s.kind == "text").relocations
+    assert obj.symbols[int(row["symbol"])].name == "below"
+    assert int(row["addend"]) == 2
+
+
+def test_an_equ_that_needs_itself() -> None:
+    found = errors(".equ a1, b1 + 1\n.equ b1, a1\nwait 3\n")
+    assert "'b1' is defined by itself: b1 -> a1 -> b1" in found[0]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+@pytest.mark.parametrize(
+    "comment", ["# it's", '// "', "# \\ @ é", "//#'\"", "# ;:[(,", "#", "//", ""]
+)
+def test_comments_with_every_special_character(
+    tmp_path: Path, end: str, bom: str, comment: str
+) -> None:
+    lines = [
+        f"{line} {comment}"
+        for line in (*HEAD.split("\n")[:-1], ".macro m", "mvm", ".endm", "m", "wait 1")
+    ]
+    path = tmp_path / "t.s"
+    path.write_bytes((bom + (end or "\n").join(lines) + end).encode())
+    assert cli_as.main([str(path), "-o", str(tmp_path / "t.o")]) == 0
+
+
+def test_empty_things_align_and_label() -> None:
+    obj = build(
+        ".mode i8\n.region e, i8, [0]\n.align 64\nl: \n.core a, 0\nm:\n.for k, 0, 0\nmvm\n.endfor\nn:\n"
+    )
+    values = {s.name: s.value for s in obj.symbols if s.kind == "label"}
+    assert values == {"l": 0, "m": 0, "n": 0}
+
+
+def test_an_undefined_symbol_in_a_loop_macro_or_include_is_told_where_it_is_used() -> None:
+    from cim.asm.linker import link
+
+    text = (
+        HEAD + '.macro m\nload ib[0:4], gone\n.endm\n.for k, 0, 3\nm\n.endfor\n.include "x.inc"\n'
+    )
+    with pytest.raises(CimError) as raised:
+        link([build(text, {"x.inc": "call gone\n"})], "out")
+    (diagnostic,) = raised.value.diagnostics
+    assert diagnostic.render() == (
+        "t.s:7: error: undefined symbol 'gone'\nnote: also used at x.inc:1"
+    )
