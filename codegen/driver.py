@@ -20,8 +20,6 @@ from cim.codegen.schedule import SCHEMES
 from cim.diagnostics import did_you_mean, error
 from cim.isa.machine import Machine, load_machine
 
-STAGES = ("assembly", "object", "image")
-
 
 @dataclass(frozen=True)
 class CompiledModel:

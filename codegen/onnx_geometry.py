@@ -12,7 +12,6 @@ from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_reasons import NotMappedError, shown
 
 CONVOLUTIONS = ("Conv", "QLinearConv", "ConvInteger")
-PRODUCTS = ("Gemm", "MatMul", "QLinearMatMul", "MatMulInteger")
 WEIGHT_INPUT = {
     "Conv": 1,
     "ConvInteger": 1,

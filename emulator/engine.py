@@ -1,7 +1,7 @@
 """The compiled engine: spec/timing.md and the operations of spec/isa.toml, as fast as they go.
 
-Jitted functions are in this module and in `values.py`. Import them only through `cim.emulator.compiled`:
-importing numba takes a second, and numba's cache notices no change in a second module by itself.
+Jitted functions are in this module, in `channels.py` and in `values.py`. Import them only through `cim.emulator.compiled`:
+importing numba takes a second, and numba's cache notices no change in another module by itself.
 
 An event is a request or a response on the bus. MVM, GPEU and a WAIT that is satisfied need none: they
 touch nothing but their own core, so a core runs ahead of the other cores up to its next access. All
@@ -20,6 +20,10 @@ import numpy as np
 
 from numba import njit
 
+from cim.emulator.channels import (
+    ASK_READ, ASK_WRITE, CHANNEL_FREE, DATA_READY, FAULT, KIND_MASK, KIND_SHIFT, NUMBER_MASK, PAST_LIMIT,
+    RESPONSE_READY, TIME_SHIFT, ask, beats_of, burst_stop, choose_next, choose_oldest, pop, push, touch,
+)  # fmt: skip
 from cim.emulator.layout import (
     AR, AW, B, BAD_BUFFER, BAD_CORE, BAD_CROSSBAR, BAD_INSTRUCTION, BAD_MEMORY, BAD_ROWS, CALL,
     CALL_CYCLES, CALLS_DONE, CALLS_ISSUED, CHANNELS_OF_TARGET, CLR, DEADLOCKED, FAULTED, FINISHED,
@@ -30,18 +34,8 @@ from cim.emulator.layout import (
     WRITE_OUTSTANDING, WRITES_DONE, WRITES_ISSUED,
 )  # fmt: skip
 from cim.emulator.values import (
-    OPTIONS, gpeu_f32, gpeu_int, inlined, jitted, mvm_f32, mvm_int, read_bytes, write_bytes,
+    OPTIONS, gpeu_f32, gpeu_int, inlined, mvm_f32, mvm_int, read_bytes, write_bytes,
 )  # fmt: skip
-
-# Kinds of events. A fault comes before everything else of its cycle.
-FAULT, ASK_READ, DATA_READY, ASK_WRITE, RESPONSE_READY, CHANNEL_FREE, PAST_LIMIT = range(7)
-KIND_SHIFT = 18
-TIME_SHIFT = 21
-NUMBER_MASK = (1 << KIND_SHIFT) - 1
-KIND_MASK = (1 << (TIME_SHIFT - KIND_SHIFT)) - 1
-
-BEATS_LIMIT = 256
-BOUNDARY = 4096
 
 
 class State(NamedTuple):
@@ -76,138 +70,6 @@ class State(NamedTuple):
     sums: Any
     totals: Any
     shared: Any
-
-
-# --- events: a binary heap of keys from index 1 on, heap[0] is their number -------------------------------
-
-
-@jitted
-def push(heap, time, kind, number):
-    key = (time << TIME_SHIFT) | (kind << KIND_SHIFT) | number
-    heap[0] += 1
-    at = heap[0]
-    while at > 1 and heap[at >> 1] > key:
-        heap[at] = heap[at >> 1]
-        at >>= 1
-    heap[at] = key
-
-
-@jitted
-def pop(heap):
-    first = heap[1]
-    last = heap[heap[0]]
-    heap[0] -= 1
-    count = heap[0]
-    at = 1
-    while True:
-        child = 2 * at
-        if child > count:
-            break
-        if child < count and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= last:
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = last
-    return first
-
-
-# --- channels: requests as bitmaps, granted in turn, or in a ring, granted by age -----------------------
-
-
-@jitted
-def place_of(channel, members, core):
-    """A core's place among the members of a channel; members are sorted."""
-    if channel.members == 0:
-        return core
-    low = channel.members_at
-    high = low + channel.members
-    while low < high:
-        middle = (low + high) >> 1
-        if members[middle] < core:
-            low = middle + 1
-        else:
-            high = middle
-    return low - channel.members_at
-
-
-@inlined
-def touch(s, number):
-    """Have a channel take part in the arbitration of this cycle."""
-    if s.channels[number].dirty == 0:
-        s.channels[number].dirty = 1
-        s.dirty[0] += 1
-        s.dirty[s.dirty[0]] = number
-
-
-@inlined
-def ask(s, number, me):
-    """A core asks for a channel."""
-    channel = s.channels[number]
-    place = place_of(channel, s.members, me)
-    if s.scalars[OLDEST_FIRST]:
-        at = (channel.last + channel.pending) % channel.words
-        s.requests[channel.words_at + at] = place
-    else:
-        bit = np.uint64(1) << np.uint64(place & 63)
-        s.requests[channel.words_at + (place >> 6)] |= bit
-    channel.pending += 1
-    touch(s, number)
-
-
-@jitted
-def lowest_bit(word):
-    at = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if word & ((np.uint64(1) << np.uint64(step)) - np.uint64(1)) == np.uint64(0):
-            word >>= np.uint64(step)
-            at += step
-    return at
-
-
-@jitted
-def choose_oldest(channel, requests):
-    """The place that has waited longest; its request is taken off."""
-    place = np.int64(requests[channel.words_at + channel.last])
-    channel.last = (channel.last + 1) % channel.words
-    channel.pending -= 1
-    return place
-
-
-@jitted
-def choose_next(channel, bitmaps):
-    """The first pending place after the last granted one, cyclically; its request is taken off."""
-    start = channel.last + 1
-    index = start >> 6
-    skipped = np.uint64(start & 63)
-    if index == channel.words:
-        index = 0
-        skipped = np.uint64(0)
-    at = channel.words_at + index
-    word = (bitmaps[at] >> skipped) << skipped
-    while word == np.uint64(0):
-        index += 1
-        if index == channel.words:
-            index = 0
-        at = channel.words_at + index
-        word = bitmaps[at]
-    bit = lowest_bit(word)
-    bitmaps[at] &= ~(np.uint64(1) << np.uint64(bit))
-    channel.last = index * 64 + bit
-    channel.pending -= 1
-    return channel.last
-
-
-@jitted
-def burst_stop(begin, stop, width):
-    """Where a burst that begins at a byte must end: 256 beats, or the 4 KiB boundary."""
-    return min(stop, (begin // width + BEATS_LIMIT) * width, (begin // BOUNDARY + 1) * BOUNDARY)
-
-
-@jitted
-def beats_of(begin, stop, width):
-    return (stop + width - 1) // width - begin // width
 
 
 # --- instructions ------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ def _unit(description: str) -> msgspec.Meta:
 Executed = Annotated[int, _unit("instructions executed")]
 Elements = Annotated[int, _unit("buffer elements")]
 Bytes = Annotated[int, _unit("bytes")]
-Cycles = Annotated[int, _unit("bus clock cycles")]
 CoreCycles = Annotated[int, _unit("core cycles: bus clock cycles, summed over the cores")]
 BurstCycles = Annotated[
     int, _unit("bus clock cycles of waiting, summed over the bursts of all cores")

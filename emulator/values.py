@@ -3,7 +3,6 @@
 Jitted like `engine.py`, and like it imported only through `cim.emulator.compiled`.
 """
 
-# ruff: noqa: ANN001, ANN201, D103, PLR0124
 # mypy: ignore-errors
 # (numba's decorators and what they compile have no types)
 from __future__ import annotations
