@@ -159,17 +159,21 @@ def _report(model: CompiledModel, folder: Path) -> None:
             f"{one.mapping.p_v} x {one.mapping.p_h}", str(one.mapping.cores), f"{used:.0%}",
             one.schedule.scheme,
         )  # fmt: skip
-    out.print(table)
+    out.print(table if model.layers else "no layer runs on the cores")
     if model.partition is not None and model.partition.report:
         on_host = sum(entry.macs for entry in model.partition.report)
         share = on_host / model.partition.macs if model.partition.macs else 0.0
         out.print(
-            f"\non the host: {len(model.partition.report)} nodes, {share:.1%} of the model's "
+            f"\non the host: {_nodes(len(model.partition.report))}, {share:.1%} of the model's "
             "multiply-accumulates"
         )
         for reason, count in _grouped(model):
             out.print(f"  {reason}" + (f" ({count} such nodes)" if count > 1 else ""), markup=False)
     out.print(f"\nwritten to {folder}/", markup=False)
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' if count != 1 else ''}"
 
 
 def _grouped(model: CompiledModel) -> list[tuple[str, int]]:

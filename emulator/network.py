@@ -142,10 +142,8 @@ class LoadedNetwork:
         return {tensor.name: values[tensor.name] for tensor in self.network.outputs}
 
     def stats(self, done: NetworkRun) -> NetworkStats:
-        """The figures of a run: per layer, and summed. Raises `CimError` for a network without layers."""
+        """The figures of a run: per layer, and summed."""
         layers = {name: collect(runs) for name, runs in done.results.items()}
-        if not layers:
-            raise error("has no CIM layer: there is nothing to count", where=str(self.path))
         return network_stats(layers, self.network.host)
 
 

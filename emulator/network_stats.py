@@ -19,9 +19,22 @@ class NetworkStats(Stats, frozen=True):
 
 
 def network_stats(layers: dict[str, Stats], host: list[HostNode]) -> NetworkStats:
-    """The figures of a network of at least one layer."""
-    total = _summed([msgspec.structs.asdict(layer) for layer in layers.values()])
+    """The figures of a network; all zero where nothing runs on the cores."""
+    parts = [msgspec.structs.asdict(layer) for layer in layers.values()]
+    total = _summed(parts or [_zeros(Stats)])
     return NetworkStats(**total, layers=layers, host=host)
+
+
+def _zeros(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Every figure of a struct of figures, zero or empty."""
+    made: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        inner = getattr(field.type, "__origin__", field.type)
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            made[field.name] = inner(**_zeros(inner))
+        else:
+            made[field.name] = [] if "list" in str(field.type) else 0
+    return made
 
 
 def _summed(parts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -44,6 +57,9 @@ def print_network_summary(stats: NetworkStats) -> None:
     """Cycles per layer, then the total, on stdout."""
     from rich.table import Table
 
+    if not stats.layers:
+        print("no layer runs on the cores: everything was computed on the host")
+        return
     images = len(stats.cycles_per_image)
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("layer", overflow="fold")
