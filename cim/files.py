@@ -18,6 +18,7 @@ def write_all(files: Mapping[Path, bytes]) -> None:
     staged: list[tuple[str, Path]] = []
     umask = os.umask(0)
     os.umask(umask)
+    path = Path()
     try:
         for path, content in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,9 +34,7 @@ def write_all(files: Mapping[Path, bytes]) -> None:
             Path(name).replace(path)
             staged.pop(0)
     except OSError as problem:
-        raise error(
-            f"cannot write: {problem.strerror}", where=str(problem.filename or "output")
-        ) from problem
+        raise error(f"cannot write: {problem.strerror}", where=str(path)) from problem
     finally:
         for name, _ in staged:
             Path(name).unlink(missing_ok=True)
