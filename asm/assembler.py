@@ -27,6 +27,7 @@ from cim.asm.sections import Block, Files, Sections
 from cim.asm.syntax import Expression, Label, Line, Place
 from cim.asm.where import Where
 from cim.diagnostics import CimError, Diagnostic, Note, Source, Span
+from cim.files import read_regular
 from cim.isa.load import load_isa
 
 WORD_BYTES = 8
@@ -39,7 +40,7 @@ BLOCK_DIRECTIVES = (
 def assemble(
     sources: Iterable[Source],
     name: str,
-    read_file: Callable[[Path], bytes] = Path.read_bytes,
+    read_file: Callable[[Path], bytes] = read_regular,
     include: Iterable[Path] = (),
     defines: Mapping[str, int] | None = None,
     by_shape: bool = True,

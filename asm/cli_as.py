@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cim import console
 from cim.diagnostics import CimError, Diagnostic, Source, error
-from cim.files import read_text, write_all
+from cim.files import read_regular, read_text, write_all
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,7 +57,7 @@ def _main(argv: list[str] | None) -> int:
     read: list[Path] = []
 
     def read_file(path: Path) -> bytes:
-        content = path.read_bytes()
+        content = read_regular(path)
         read.append(path)
         return content
 

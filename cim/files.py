@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Mapping
@@ -46,6 +47,13 @@ def read_bytes(path: str | Path) -> bytes:
         return Path(path).read_bytes()
     except OSError as problem:
         raise error(f"cannot read: {problem.strerror}", where=str(path)) from problem
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a file that a source names; a device, which may never end, is refused. Raises OSError."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return path.read_bytes()
 
 
 def read_text(path: str | Path) -> str:

@@ -351,3 +351,10 @@ def test_an_undefined_symbol_in_a_loop_macro_or_include_is_told_where_it_is_used
     assert diagnostic.render() == (
         "t.s:7: error: undefined symbol 'gone'\nnote: also used at x.inc:1"
     )
+
+
+@pytest.mark.parametrize("directive", [".incbin", ".include"])
+@pytest.mark.parametrize("name", ["/dev/zero", "/"])
+def test_what_is_no_file_is_refused(directive: str, name: str) -> None:
+    with pytest.raises(CimError, match="it is not a regular file"):
+        assemble([Source("t.s", f'.region r, i8, [1]\n{directive} "{name}"\n')], "t.o")
