@@ -92,6 +92,7 @@ class Assembler:
         self.sections.current = None
         self.constants: dict[str, Number] = dict(self.defines)
         self.constant_places: dict[str, tuple[Where, Place]] = {}
+        self.exported: set[str] = set()  # names of .globl
         self.late: dict[str, Expression] = {}  # .equ that stands further down
         self.resolving: list[str] = []
 
@@ -249,7 +250,7 @@ class Assembler:
                 )
             )
             return
-        is_global = is_global or (known is not None and known.is_global)
+        is_global = is_global or name in self.exported
         self.symbol_numbers.setdefault(name, len(self.symbols))
         self.symbols[name] = Symbol(name, kind, section, value, size, is_global)
         self.symbol_places[name] = (where, place)

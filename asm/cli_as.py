@@ -96,6 +96,12 @@ def _main(argv: list[str] | None) -> int:
 def _source(name: str) -> Source:
     if name == "-":
         return Source("<stdin>", sys.stdin.buffer.read().decode("utf-8-sig", errors="replace"))
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise error(
+            "the name of the file is not UTF-8, objects could not hold it", where=name
+        ) from None
     return Source(name, read_text(name))
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cim import console
-from cim.diagnostics import CimError
-from cim.files import read_bytes, write_all
+from cim.diagnostics import CimError, Diagnostic, Source, error
+from cim.files import read_bytes, read_text, write_all
+
+if TYPE_CHECKING:
+    from cim.asm.objects import Object
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -18,11 +22,40 @@ def main(argv: list[str] | None = None) -> int:
 
 def _main(argv: list[str] | None) -> int:
     parser = console.parser("cim-ld", "Link objects to an image: NAME.bin and NAME.cfg.")
-    parser.add_argument("objects", nargs="+", metavar="FILE.o")
+    parser.add_argument(
+        "inputs", nargs="*", metavar="FILE", help="an object, or an archive of objects"
+    )
     parser.add_argument("-o", dest="output", required=True, metavar="NAME", help="the image's name")
+    parser.add_argument(
+        "-L", dest="folders", action="append", default=[], metavar="DIR",
+        help="look for libraries in this folder",
+    )  # fmt: skip
+    parser.add_argument(
+        "-l", dest="libraries", action="append", default=[], metavar="NAME",
+        help="link with libNAME.a: its members that define a symbol that is needed",
+    )  # fmt: skip
     parser.add_argument(
         "-Map", "--Map", dest="map", metavar="FILE", help="write a map of memory and cores"
     )
+    parser.add_argument(
+        "-T", "--layout", dest="layout", metavar="FILE",
+        help="lay out shared memory as this TOML says: programs = ADDRESS, [regions] NAME = ADDRESS",
+    )  # fmt: skip
+    parser.add_argument(
+        "--defsym", dest="defsyms", action="append", default=[], metavar="NAME=VALUE",
+        help="define a symbol: an address or a core's number",
+    )  # fmt: skip
+    parser.add_argument(
+        "--gc-sections", action="store_true",
+        help="drop regions without role ifm or ofm that no program or kept region refers to",
+    )  # fmt: skip
+    parser.add_argument(
+        "--print-gc-sections", action="store_true", help="say on stderr which regions are dropped"
+    )
+    parser.add_argument(
+        "--cref", action="store_true",
+        help="where symbols are defined and used: at the end of the map, on stdout without a map",
+    )  # fmt: skip
     parser.add_argument(
         "--print-memory-usage", action="store_true", help="print used and available memory"
     )
@@ -30,37 +63,97 @@ def _main(argv: list[str] | None) -> int:
         "--check", action=argparse.BooleanOptionalAction, default=True,
         help="refuse a WAIT that no number of CALLs can release",
     )  # fmt: skip
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_intermixed_args(argv)
+    if not arguments.inputs:
+        parser.error("at least one object or archive must be given")
     # Imported late: --help must not wait for NumPy.
-    from cim.asm.elf import read_object
+    from cim.asm.cross_reference import cross_reference_text
     from cim.asm.image import encode_config
-    from cim.asm.linker import link
+    from cim.asm.layout import Layout, read_layout
+    from cim.asm.libraries import pull_members
+    from cim.asm.linker import LinkOptions, link
     from cim.asm.memory_map import map_text, usage_text
     from cim.asm.synchronization import check_synchronization
 
-    objects = []
-    problems = []
-    for name in arguments.objects:
-        try:
-            objects.append(read_object(read_bytes(name), name))
-        except CimError as problem:
-            problems += problem.diagnostics
-    if problems:
-        raise CimError(problems)
+    objects, archives = _read(arguments)
+    defsyms = _defsyms(arguments)
+    objects = pull_members(objects, archives, defsyms)
+    layout = Layout()
+    if arguments.layout:
+        layout = read_layout(Source(arguments.layout, read_text(arguments.layout)))
+    dropped = _dropped(objects, arguments)
     name = arguments.output.removesuffix(".cfg").removesuffix(".bin")
-    image = link(objects, name)
+    image = link(objects, name, LinkOptions(layout, defsyms, dropped))
     if arguments.check and (found := check_synchronization(image)):
         raise CimError(found)
     files = {
         image.path.with_name(image.config.bin_name): image.content,
         image.path: encode_config(image.config),
     }
+    references = cross_reference_text(objects, defsyms) if arguments.cref else ""
     if arguments.map:
-        files[Path(arguments.map)] = map_text(image).encode()
+        text = map_text(image) + (f"\n{references}" if references else "")
+        files[Path(arguments.map)] = text.encode()
     write_all(files)
+    if not arguments.map:
+        sys.stdout.write(references)
     if arguments.print_memory_usage:
         print(usage_text(image))
     return 0
+
+
+def _read(arguments: argparse.Namespace) -> tuple[list[Object], list[list[Object]]]:
+    """The objects, and the members of each archive: files first, then libraries, in their order."""
+    from cim.asm.elf import read_object
+    from cim.asm.inputs import is_archive, read_members
+    from cim.asm.libraries import find_library
+
+    objects: list[Object] = []
+    archives: list[list[Object]] = []
+    problems: list[Diagnostic] = []
+    for name, is_library in [(n, False) for n in arguments.inputs] + [
+        (n, True) for n in arguments.libraries
+    ]:
+        try:
+            path = find_library(name, arguments.folders) if is_library else name
+            raw = read_bytes(path)
+            if is_library or is_archive(raw):
+                archives.append(read_members(raw, path))
+            else:
+                objects.append(read_object(raw, path))
+        except CimError as problem:
+            problems += problem.diagnostics
+    if problems:
+        raise CimError(problems)
+    return objects, archives
+
+
+def _defsyms(arguments: argparse.Namespace) -> dict[str, int]:
+    made = {}
+    for text in arguments.defsyms:
+        name, equals, value = text.partition("=")
+        try:
+            made[name] = int(value, 0)
+        except ValueError:
+            equals = ""
+        if not name or not equals or not 0 <= made[name] < 2**63:
+            raise error(
+                "must be NAME=VALUE with a value from 0 to 2**63 - 1", where=f"--defsym {text}"
+            )
+    return made
+
+
+def _dropped(objects: list[Object], arguments: argparse.Namespace) -> frozenset[str]:
+    """The names of the regions that --gc-sections drops."""
+    from cim.asm.unused_regions import unused_regions
+
+    if not arguments.gc_sections:
+        return frozenset()
+    unused = unused_regions(objects)
+    if arguments.print_gc_sections:
+        for name, obj in unused:
+            print(f"cim-ld: note: dropping unused region '{name}' of {obj.name}", file=sys.stderr)
+    return frozenset(name for name, _ in unused)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
-"""`cim-objdump`: shows objects (`.o`) and images (`.cfg`)."""
+"""`cim-objdump`: shows objects (`.o`), archives (`.a`) and images (`.cfg`)."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cim import console
-from cim.files import read_bytes
+from cim.diagnostics import CimError, Diagnostic
 
 if TYPE_CHECKING:
     from cim.asm.objects import Object
@@ -20,51 +21,91 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(argv: list[str] | None) -> int:
-    parser = console.parser("cim-objdump", "Show what is in an object (.o) or an image (.cfg).")
+    parser = console.parser(
+        "cim-objdump", "Show what is in an object (.o), an archive (.a) or an image (.cfg)."
+    )
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("-d", dest="disassemble", action="store_true",
                         help="assembly that assembles to the same bytes")  # fmt: skip
     parser.add_argument(
         "-S", dest="source", action="store_true", help="-d with the source lines between"
     )
+    parser.add_argument(
+        "-l", dest="lines", action="store_true", help="-d with file and line before instructions"
+    )
+    parser.add_argument(
+        "--loops", action="store_true", help="-d with runs of instructions rolled into .for blocks"
+    )
+    parser.add_argument(
+        "--core", metavar="NAME|NUMBER", help="show only this core: its program and crossbar"
+    )
     parser.add_argument("-h", dest="headers", action="store_true", help="sections")
     parser.add_argument("-t", dest="symbols", action="store_true", help="symbols")
     parser.add_argument("-r", dest="relocations", action="store_true", help="relocations")
     parser.add_argument("-s", dest="contents", action="store_true", help="contents in hexadecimal")
-    arguments = parser.parse_args(argv)
-    chosen = [arguments.disassemble or arguments.source, arguments.headers, arguments.symbols,
+    arguments = parser.parse_intermixed_args(argv)
+    located = arguments.source or arguments.lines
+    if arguments.loops and located:
+        parser.error("--loops cannot go with -S or -l: an instruction of a loop has many lines")
+    disassembling = arguments.disassemble or located or arguments.loops
+    chosen = [disassembling, arguments.headers, arguments.symbols,
               arguments.relocations, arguments.contents]  # fmt: skip
     if not any(chosen):
-        parser.error("at least one of -d -S -h -t -r -s must be given")
+        parser.error("at least one of -d -S -l --loops -h -t -r -s must be given")
     # Imported late, here and below: --help must not wait for NumPy.
-    from cim.asm.disassembler import disassemble
+    from cim.asm.inputs import open_objects
 
+    found: list[Diagnostic] = []
     for name in arguments.files:
-        obj = _open(name)
-        if len(arguments.files) > 1:
-            print(f"# {name}")
-        parts = [
-            disassemble(obj, _sources(obj, name) if arguments.source else None),
-            _headers(obj),
-            _symbols(obj),
-            _relocations(obj),
-            _contents(obj),
-        ]
-        for part, wanted in zip(parts, chosen, strict=True):
-            if wanted:
-                for line in part:
-                    print(line)
+        try:
+            opened = open_objects(name)
+            if arguments.core is not None:
+                opened = _with_core(opened, arguments.core)
+        except CimError as problem:
+            found += problem.diagnostics
+            continue
+        for obj in opened:
+            if len(arguments.files) > 1 or len(opened) > 1:
+                print(f"# {obj.name}")
+            for part, wanted in zip(_parts(obj, name, arguments), chosen, strict=True):
+                if wanted:
+                    for line in part:
+                        print(line)
+    if found:
+        raise CimError(found)
     return 0
 
 
-def _open(name: str) -> Object:
-    from cim.asm.disassembler import image_as_object
-    from cim.asm.elf import read_object
-    from cim.asm.read_image import read_image
+def _with_core(objects: list[Object], which: str) -> list[Object]:
+    """Of the objects of one file those that have the core."""
+    from cim.asm.one_core import only_core
 
-    if name.endswith(".cfg"):
-        return image_as_object(read_image(name))
-    return read_object(read_bytes(name), name)
+    made: list[Object] = []
+    problems: list[CimError] = []
+    for obj in objects:
+        try:
+            made.append(only_core(obj, which))
+        except CimError as problem:
+            problems.append(problem)
+    if problems and not made:
+        raise CimError([d for problem in problems for d in problem.diagnostics])
+    return made
+
+
+def _parts(obj: Object, name: str, arguments: argparse.Namespace) -> list[Iterator[str]]:
+    """What each option shows, made when it is asked for."""
+    from cim.asm.disassembler import disassemble
+    from cim.asm.program_text import Show
+
+    sources = _sources(obj, name) if arguments.source else None
+    show = Show(sources, arguments.lines, arguments.loops)
+    return [
+        disassemble(obj, show),
+        _headers(obj),
+        _symbols(obj),
+        _relocations(obj),
+        _contents(obj),
+    ]
 
 
 def _sources(obj: Object, name: str) -> dict[tuple[str, int], str]:

@@ -273,13 +273,14 @@ def _layer(assembler: Assembler, statement: Statement) -> None:
 
 
 def _globl(assembler: Assembler, statement: Statement) -> None:
+    """May stand before or after the label; a name that is never defined is the linker's to find."""
     arguments = _Arguments(assembler, statement, ".globl NAME")
-    name, place = arguments.word()
+    name, _ = arguments.word()
     arguments.done()
+    assembler.exported.add(name)
     symbol = assembler.symbols.get(name)
-    if symbol is None or symbol.section is None:
-        raise ExpressionError(f"'{name}' must be defined before .globl", place)
-    assembler.symbols[name] = replace(symbol, is_global=True)
+    if symbol is not None:
+        assembler.symbols[name] = replace(symbol, is_global=True)
 
 
 def _align(assembler: Assembler, statement: Statement) -> None:

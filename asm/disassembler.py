@@ -23,17 +23,13 @@ from cim.asm.objects import (
     RelocationType,
     Section,
 )
-from cim.isa.encoding import decode
-from cim.isa.load import load_isa
-from cim.isa.printer import format_instruction
+from cim.asm.program_text import Show, labels_of, program_lines, symbol_text
 
 VALUES_A_LINE = 16
 
 
-def disassemble(
-    obj: Object, source_lines: dict[tuple[str, int], str] | None = None
-) -> Iterator[str]:
-    """The lines of the assembly text. `source_lines` (by file and line) are interleaved as comments."""
+def disassemble(obj: Object, show: Show | None = None) -> Iterator[str]:
+    """The lines of the assembly text; `show` says how programs are written."""
     attributes = obj.attributes
     if attributes.machine is not None:
         yield machine_directive(attributes.machine)
@@ -50,7 +46,7 @@ def disassemble(
         yield ""
         if section.kind == "text":
             yield from _core_lines(cores[section.owner])
-            yield from _program_lines(obj, index, source_lines)
+            yield from program_lines(obj, index, show or Show())
         elif section.kind == "crossbar":
             core = cores[section.owner]
             yield f".crossbar rows={core.rows}, columns={core.columns}"
@@ -68,54 +64,6 @@ def _core_lines(core: CoreAttributes) -> Iterator[str]:
     yield f".core {core.name}, {core.number}, hg={core.hg}, vg={core.vg}"
     for name, values in core.parameters.items():
         yield from parameter_lines(name, values)
-
-
-def _labels(obj: Object, section: int) -> dict[int, list[str]]:
-    labels: dict[int, list[str]] = {}
-    for symbol in obj.symbols:
-        if symbol.section == section and symbol.kind == "label":
-            lines = [f"{symbol.name}:"] + ([f".globl {symbol.name}"] if symbol.is_global else [])
-            labels.setdefault(symbol.value, []).extend(lines)
-    return labels
-
-
-def _symbol_text(obj: Object, row: Any) -> str:
-    name, addend = obj.symbols[int(row["symbol"])].name, int(row["addend"])
-    return f"{name} {'+' if addend > 0 else '-'} {abs(addend)}" if addend else name
-
-
-def _program_lines(
-    obj: Object, index: int, source_lines: dict[tuple[str, int], str] | None
-) -> Iterator[str]:
-    isa = load_isa()
-    section = obj.sections[index]
-    words = section.data.view("<u8")
-    decoded = decode(isa, words)
-    labels = _labels(obj, index)
-    mode = obj.attributes.mode.mode if obj.attributes.mode else "i8"
-    relocations = {int(row["offset"]): row for row in section.relocations}
-    shown = -1
-    for pc in range(len(words)):
-        yield from labels.get(8 * pc, ())
-        if source_lines is not None and int(section.lines[pc]) != shown:
-            shown = int(section.lines[pc])
-            location = obj.attributes.locations[shown]
-            text = source_lines.get((location.file, location.line), "")
-            yield f"# {location.file}:{location.line}: {text.strip()}"
-        symbols = {}
-        if 8 * pc in relocations:
-            row = relocations[8 * pc]
-            operand = {1: "address", 2: "core"}.get(int(row["type"]))
-            if operand is not None:
-                symbols[operand] = _symbol_text(obj, row)
-        text = format_instruction(isa, decoded, pc, mode, symbols)
-        if decoded.index[pc] < 0:
-            value = hex(int(words[pc]))
-            if 8 * pc in relocations:
-                value = _symbol_text(obj, relocations[8 * pc])
-            text = f".quad {value}"
-        yield f"  {text:<40} # {8 * pc:6x}: {int(words[pc]):016x}"
-    yield from labels.get(8 * len(words), ())
 
 
 def _cell_lines(section: Section, mode: str) -> Iterator[str]:
@@ -142,7 +90,7 @@ def _byte_lines(data: np.ndarray[Any, Any]) -> Iterator[str]:
 
 def _data_lines(obj: Object, index: int) -> Iterator[str]:
     section = obj.sections[index]
-    labels = _labels(obj, index)
+    labels = labels_of(obj, index)
     relocations = {int(row["offset"]): row for row in section.relocations}
     stops = sorted({*labels, *relocations, section.size})
     at = 0
@@ -153,7 +101,7 @@ def _data_lines(obj: Object, index: int) -> Iterator[str]:
         if stop in relocations:
             row = relocations[stop]
             wide = int(row["type"]) == RelocationType.ABS64
-            yield f"  {'.quad' if wide else '.word'} {_symbol_text(obj, row)}"
+            yield f"  {'.quad' if wide else '.word'} {symbol_text(obj, row)}"
             at = stop + (8 if wide else 4)
 
 

@@ -4,8 +4,8 @@ Written here, since no kept library writes ELF; read through pyelftools. The sec
 
     .text.CORE .crossbar.CORE .region.REGION    content
     .rela.text.CORE …                           RELA, types of `RelocationType`
-    .lines.CORE                                 uint32 an instruction, an index into the locations
-    .cim.attributes                             JSON of `Attributes`
+    .debug_line .debug_info .debug_abbrev       DWARF line tables of the programs, see `line_table`
+    .cim.attributes                             JSON of `Attributes`, the locations left out
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import io
 import math
 import struct
+import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from numpy.typing import NDArray
 
+from cim.asm.line_table import WORD_BYTES, Program, read_line_tables, write_line_tables
 from cim.asm.objects import RELOCATION, Attributes, Object, RelocationType, Section, Symbol
 from cim.diagnostics import CimError, error
 from cim.isa.numerics import DTYPES
@@ -93,11 +95,11 @@ def write_object(obj: Object) -> bytes:
                 _Out(f".rela{section.name}", _RELA_TYPE, table, _INFO_LINK, link=symbol_table_index,
                      info=index, align=8, entry=_RELA.itemsize)
             )  # fmt: skip
-        if section.kind == "text":
-            outs.append(
-                _Out(f".lines.{section.owner}", _PROGBITS, section.lines.tobytes(), align=4)
-            )
-    outs.append(_Out(_ATTRIBUTES, _PROGBITS, msgspec.json.encode(obj.attributes)))
+    programs = [Program(s.owner, s.lines) for s in obj.sections if s.kind == "text"]
+    for name, content in write_line_tables(programs, obj.attributes.locations):
+        outs.append(_Out(name, _PROGBITS, content))
+    attributes = msgspec.structs.replace(obj.attributes, locations=[])
+    outs.append(_Out(_ATTRIBUTES, _PROGBITS, msgspec.json.encode(attributes)))
     return _file(outs)
 
 
@@ -166,7 +168,7 @@ def read_object(content: bytes, name: str) -> Object:
         raise
     # A damaged file shows itself in whatever the readers trip over; all of it is the file's fault.
     except (ELFError, ValueError, KeyError, IndexError, TypeError, OverflowError, AttributeError,
-            UnicodeDecodeError, AssertionError, struct.error, MemoryError) as problem:  # fmt: skip
+            UnicodeDecodeError, AssertionError, struct.error, zlib.error, MemoryError) as problem:  # fmt: skip
         raise error(f"is not an object of cim-as: {problem}", where=name) from None
 
 
@@ -187,22 +189,32 @@ def _read(content: bytes, name: str) -> Object:
         placeholder = raw["sh_type"] == "SHT_NOBITS"
         data = np.frombuffer(b"" if placeholder else raw.data(), dtype=np.uint8)
         section = Section(kind, owner, raw["sh_addralign"], len(data), data)
-        if kind == "text":
-            section.lines = np.frombuffer(by_name[f".lines.{owner}"].data(), dtype="<u4")
-            if len(section.lines) * 8 != section.size:
-                raise ValueError(f"{raw.name} has {section.size} bytes, {len(section.lines)} lines")
+        if kind == "text" and section.size % WORD_BYTES:
+            raise ValueError(f"{raw.name} has {section.size} bytes: no whole instructions")
         if f".rela{raw.name}" in by_name:
             section.relocations = _read_rela(by_name[f".rela{raw.name}"].data())
         position[index] = len(sections)
         sections.append(section)
+    texts = [section for section in sections if section.kind == "text"]
+    table = by_name[".debug_line"].data() if ".debug_line" in by_name else b""
+    lines, attributes.locations = read_line_tables(table, [t.size // WORD_BYTES for t in texts])
+    for section, own in zip(texts, lines, strict=True):
+        section.lines = own
     symbols = _read_symbols(by_name[".symtab"].data(), by_name[".strtab"].data(), position)
-    _check(sections, symbols)
+    _check(sections, symbols, attributes)
     return Object(name, sections, symbols, attributes)
 
 
-def _check(sections: list[Section], symbols: list[Symbol]) -> None:
+def _check(sections: list[Section], symbols: list[Symbol], attributes: Attributes) -> None:
     known = {int(t) for t in RelocationType}
+    for symbol in symbols:
+        if symbol.value >= 2**32 or symbol.size > 2**32:
+            raise ValueError(f"the value of symbol '{symbol.name}' is out of range")
+    cores = {core.name for core in attributes.cores}
+    regions = {region.name for region in attributes.regions}
     for section in sections:
+        if section.owner not in (regions if section.kind == "region" else cores):
+            raise ValueError(f"section {section.name} is of nothing that the attributes name")
         table = section.relocations
         if len(table) and (
             int(table["symbol"].max()) >= len(symbols)

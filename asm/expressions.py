@@ -195,7 +195,12 @@ def _bound(x: Number) -> float:
 
 def _arithmetic(op: Op, x: Number, y: Number) -> Number:
     """+, - or *, refused where an int64 could overflow."""
-    if _arrays(x, y) and not isinstance(x, float) and not isinstance(y, float):
+    if _arrays(x, y):
+        for number in (x, y):
+            if isinstance(number, float):
+                raise ExpressionError(
+                    f"a loop variable can only be combined with integers, not {number}", op.place
+                )
         bound = _bound(x) * _bound(y) if op.value == "*" else _bound(x) + _bound(y)
         if bound >= INT64:
             raise ExpressionError("the result does not fit 64 bits", op.place)

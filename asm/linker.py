@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm import capacity
 from cim.asm.capacity import CorePart, RegionPart
-from cim.asm.image import (
-    BIN_HEADER,
-    BIN_MAGIC,
-    FORMAT_VERSION,
-    Config,
-    CoreConfig,
-    Image,
-    LayerDescription,
-    Location,
-    Region,
-    Segment,
-    digest,
-)
+from cim.asm.image import Image, Location
+from cim.asm.layout import ADDRESS_SPACE, Layout, lay_out
+from cim.asm.make_image import ImageMaker
 from cim.asm.objects import (
+    Attributes,
     ModeAttributes,
     Object,
     RelocationType,
@@ -34,27 +25,36 @@ from cim.asm.objects import (
 )
 from cim.diagnostics import CimError, Diagnostic, Note, did_you_mean
 from cim.isa.encoding import OperandError, decode, field_values, patch
-from cim.isa.interpreter import PARAMETERS
 from cim.isa.load import load_isa
 from cim.isa.machine import Machine, load_machine
-from cim.isa.numerics import DTYPES, NumericMode
-
-PROGRAM_ALIGN = 64
-ADDRESS_SPACE = 2**32
+from cim.isa.numerics import NumericMode
 
 
-def link(objects: Iterable[Object], name: str) -> Image:
+@dataclass(frozen=True)
+class LinkOptions:
+    """What the command line adds to the objects.
+
+    `defsyms` are absolute symbols, addresses or core numbers; `leave_out` names regions that are dropped.
+    """
+
+    layout: Layout = field(default_factory=Layout)
+    defsyms: Mapping[str, int] = field(default_factory=dict)
+    leave_out: frozenset[str] = frozenset()
+
+
+def link(objects: Iterable[Object], name: str, options: LinkOptions | None = None) -> Image:
     """The image of one or more objects; `name` is the path of its files without a suffix.
 
     The order of the objects does not matter: cores are sorted by number, regions by name.
     Raises `CimError` with every undefined or duplicate symbol and every capacity that is exceeded.
     """
-    return _Linker(list(objects), name).link()
+    return _Linker(list(objects), name, options or LinkOptions()).link()
 
 
 class _Linker:
-    def __init__(self, objects: list[Object], name: str) -> None:
+    def __init__(self, objects: list[Object], name: str, options: LinkOptions) -> None:
         self.objects = objects
+        self.options = options
         self.path = Path(f"{name}.cfg")
         self.isa = load_isa()
         self.found: list[Diagnostic] = []
@@ -80,7 +80,10 @@ class _Linker:
             region.content = region.section.data.copy()
             self._relocate(region.obj, region.section, region.content, None)
         self.stop_on_errors()
-        return self._image(memory_bytes)
+        maker = ImageMaker(
+            self.isa, self.machine, self.mode, self.objects, self.cores, self.regions, self.path
+        )
+        return maker.image(memory_bytes)
 
     def fail(self, message: str, where: str = "", notes: Iterable[str] = ()) -> None:
         self.found.append(Diagnostic(message, where=where, notes=tuple(Note(n) for n in notes)))
@@ -134,7 +137,7 @@ class _Linker:
                 section = sections.get(("region", region.name))
                 if section is None:
                     self.fail(f"region '{region.name}' has no section", obj.name)
-                else:
+                elif region.name not in self.options.leave_out:
                     self.regions.append(RegionPart(region, obj, section))
         self.cores.sort(key=lambda core: core.attributes.number)
         self.regions.sort(key=lambda region: region.attributes.name)
@@ -150,6 +153,9 @@ class _Linker:
                 )
 
     def _collect_globals(self) -> None:
+        for name, value in self.options.defsyms.items():
+            source = Object(f"--defsym {name}={value}", [], [], Attributes())
+            self.globals[name] = (source, Symbol(name, "absolute", None, value, 0, True))
         for obj in self.objects:
             for symbol in obj.symbols:
                 if not symbol.is_global or symbol.section is None:
@@ -168,14 +174,13 @@ class _Linker:
     # --- layout and relocation ---------------------------------------------------------------------------
 
     def _layout(self) -> int:
-        """Regions by name, then programs by core number; returns the bytes used."""
-        at = 0
-        for region in self.regions:
-            region.address = _align(at, region.attributes.align)
-            at = region.address + region.size
-        for core in self.cores:
-            core.address = _align(at, PROGRAM_ALIGN)
-            at = core.address + core.text.size
+        """Addresses for regions and programs; returns the bytes used."""
+        layout = self.options.layout
+        kept = {n: a for n, a in layout.regions.items() if n not in self.options.leave_out}
+        at, found = lay_out(replace(layout, regions=kept), self.regions, self.cores)
+        self.found += found
+        self.addresses = {id(region.section): region.address for region in self.regions}
+        self.addresses |= {id(core.text): core.address for core in self.cores}
         limit = self.machine.memory.size_bytes
         available = limit if isinstance(limit, int) else ADDRESS_SPACE
         if at > available:
@@ -188,13 +193,13 @@ class _Linker:
 
     def _value(self, obj: Object, symbol: Symbol) -> tuple[int, str]:
         """What a defined symbol stands for: its address, and for a core its number, by kind."""
-        assert symbol.section is not None
+        if symbol.section is None:  # by --defsym
+            return symbol.value, symbol.kind
         section = obj.sections[symbol.section]
-        if section.kind == "region":
-            base = next(r.address for r in self.regions if r.section is section)
-        else:
-            base = next(c.address for c in self.cores if c.text is section)
-        return base + symbol.value, symbol.kind
+        if id(section) not in self.addresses:
+            self.fail(f"'{symbol.name}' is in {section.name}, which has no address", obj.name)
+            return 0, symbol.kind
+        return self.addresses[id(section)] + symbol.value, symbol.kind
 
     def _relocate(
         self, obj: Object, section: Section, content: NDArray[np.uint8],
@@ -223,11 +228,11 @@ class _Linker:
     ) -> None:  # fmt: skip
         value, symbol_kind = self._value(owner, symbol)
         if kind == RelocationType.CORE:
-            if symbol_kind != "core":
+            if symbol_kind not in ("core", "absolute"):
                 where = self._line(obj, section, int(rows["offset"][0]))
                 self.fail(f"'{symbol.name}' is a {symbol_kind}, call needs a core", where)
                 return
-            value = self.core_numbers[symbol.name]
+            value = self.core_numbers.get(symbol.name, value)
         values = value + rows["addend"]
         if kind in (RelocationType.ABS32, RelocationType.ABS64):
             width = 4 if kind == RelocationType.ABS32 else 8
@@ -258,7 +263,9 @@ class _Linker:
             if operand is None:
                 self.fail(f"a relocation meets an instruction without {wanted}", obj.name)
                 continue
-            assert not field_values(operand, words[at[chosen]]).any()
+            if field_values(operand, words[at[chosen]]).any():
+                self.fail(f"a relocation meets an operand {wanted} that is not zero", obj.name)
+                continue
             try:
                 words[at[chosen]] = patch(operand, words[at[chosen]], values[chosen])
             except OperandError as problem:
@@ -282,106 +289,6 @@ class _Linker:
             lines[0],
             [f"also used at {line}" for line in lines[1:]],
         )
-
-    # --- the image ---------------------------------------------------------------------------------------
-
-    def _image(self, memory_bytes: int) -> Image:
-        content = bytearray(BIN_HEADER.pack(BIN_MAGIC, FORMAT_VERSION, 0))
-
-        def add(data: bytes) -> Segment:
-            content.extend(bytes(-len(content) % 8))
-            segment = Segment(len(content), len(data))
-            content.extend(data)
-            return segment
-
-        locations: dict[Location, int] = {}
-        cores = [self._core_config(core, add, locations) for core in self.cores]
-        regions = [self._region_config(region, add) for region in self.regions]
-        config = Config(
-            isa=self.isa.name,
-            isa_version=self.isa.version,
-            extensions=sorted({e for o in self.objects for e in o.attributes.extensions}),
-            machine=self.machine,
-            mode=self.mode.mode,  # type: ignore[arg-type]  # NumericMode has checked them
-            ifm=self.mode.ifm,  # type: ignore[arg-type]
-            ofm=self.mode.ofm,  # type: ignore[arg-type]
-            memory_bytes=memory_bytes,
-            bin_name=self.path.with_suffix(".bin").name,
-            bin_size=len(content),
-            bin_sha256=digest(bytes(content)),
-            regions=regions,
-            cores=cores,
-            locations=list(locations),
-            layer=self._layer(),
-        )
-        return Image(config, bytes(content), self.path)
-
-    def _core_config(self, core: CorePart, add: Any, locations: dict[Location, int]) -> CoreConfig:
-        own = core.obj.attributes.locations
-        used = np.unique(core.text.lines)
-        renumber = np.zeros(int(used.max()) + 1 if used.size else 1, dtype="<u4")
-        for index in used:
-            renumber[index] = locations.setdefault(own[int(index)], len(locations))
-        a = core.attributes
-        parameters = {}
-        for name in sorted(a.parameters):
-            values = np.asarray(a.parameters[name], dtype=np.float64)
-            vector = np.broadcast_to(values, (a.columns,)).astype(DTYPES[PARAMETERS[name][0]])
-            parameters[name] = add(vector.tobytes())
-        return CoreConfig(
-            number=a.number,
-            name=a.name,
-            hg=a.hg,
-            vg=a.vg,
-            rows=a.rows,
-            columns=a.columns,
-            address=core.address,
-            program=add(core.words.tobytes()),
-            lines=add(renumber[core.text.lines].tobytes()),
-            weights=add(core.crossbar.data.tobytes()) if core.crossbar is not None else None,
-            parameters=parameters,
-        )
-
-    def _region_config(self, region: RegionPart, add: Any) -> Region:
-        content = None
-        if region.section.size:
-            content = add(region.content.tobytes() + bytes(region.size - region.section.size))
-        a = region.attributes
-        return Region(
-            name=a.name,
-            role=a.role,
-            address=region.address,
-            size_bytes=region.size,
-            type=a.type,
-            shape=a.shape,
-            layout=a.layout,
-            scale=a.scale,
-            zero_point=a.zero_point,
-            content=content,
-        )
-
-    def _layer(self) -> LayerDescription | None:
-        given = [o for o in self.objects if o.attributes.layer]
-        if not given:
-            return None
-        if len(given) > 1:
-            self.fail(f"{given[0].name} has a .layer too", given[1].name)
-            self.stop_on_errors()
-        raw = dict(given[0].attributes.layer)
-        raw["reference"] = {
-            "path": raw.pop("reference", None),
-            "digest": raw.pop("reference_sha256", None),
-        }
-        try:
-            return msgspec.convert(raw, LayerDescription)
-        except msgspec.ValidationError as problem:
-            self.fail(f".layer is not complete: {problem}", given[0].name)
-            self.stop_on_errors()
-            raise
-
-
-def _align(address: int, to: int) -> int:
-    return -(-address // to) * to
 
 
 def _mode_text(mode: ModeAttributes) -> str:

@@ -358,3 +358,25 @@ def test_an_undefined_symbol_in_a_loop_macro_or_include_is_told_where_it_is_used
 def test_what_is_no_file_is_refused(directive: str, name: str) -> None:
     with pytest.raises(CimError, match="it is not a regular file"):
         assemble([Source("t.s", f'.region r, i8, [1]\n{directive} "{name}"\n')], "t.o")
+
+
+@pytest.mark.parametrize(
+    "text", [".globl l\nl: mvm\n", "l: mvm\n.globl l\n", "l: mvm\n.global l\n"]
+)
+def test_globl_may_stand_before_or_after_the_label(text: str) -> None:
+    symbols = {s.name: s.is_global for s in build(HEAD + text + "k: mvm\n").symbols}
+    assert symbols["l"]
+    assert not symbols["k"]
+
+
+def test_a_label_that_is_used_before_it_stands_stays_local() -> None:
+    symbols = {s.name: s.is_global for s in build(HEAD + "load ib[0:1], l\nl: mvm\n").symbols}
+    assert not symbols["l"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [".for k, 0, 3\nwait k * 1.5\n.endfor\n", ".let h = 1.5\n.for k, 0, 3\nwait h + k\n.endfor\n"],
+)
+def test_floats_and_loop_variables_are_never_cut_to_integers(text: str) -> None:
+    assert "a loop variable can only be combined with integers, not 1.5" in errors(text)[0]

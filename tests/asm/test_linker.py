@@ -279,3 +279,10 @@ def test_a_cfg_that_does_not_hold_together_is_refused(old: str, tmp_path: Path) 
     with pytest.raises(CimError) as raised:
         read_image(path)
     assert message in raised.value.diagnostics[0].message
+
+
+def test_a_label_in_a_crossbar_has_no_address() -> None:
+    cells = ".crossbar rows=1, columns=2\nwhere: .half 1, 2\n.text\nload ib[0:1], where\n"
+    assert messages(f".mode i8\n.core a, 0\n{cells}") == [
+        "0.o: error: 'where' is in .crossbar.a, which has no address"
+    ]
