@@ -10,7 +10,7 @@ import numpy as np
 
 from cim.asm import data, directives, messages
 from cim.asm.blocks import FlatRun, If, Let, Node, Statement, read_blocks
-from cim.asm.expansion import Expander, Lanes, Piece, Scope
+from cim.asm.expansion import MAX_BYTES, Expander, Lanes, Piece, Scope
 from cim.asm.expressions import DEFINED, ExpressionError, Number, Value, evaluate
 from cim.asm.flat import groups_of, piece_of, single_piece, statements_of
 from cim.asm.image import Location
@@ -274,6 +274,11 @@ class Assembler:
                 f"{statement.tree.op} must be in a region or crossbar", statement.tree.op_place
             )
         size = gap(section.size)
+        if section.size + size > MAX_BYTES:
+            raise ExpressionError(
+                f"the section would have {section.size + size} bytes, more than an address reaches",
+                statement.tree.op_place,
+            )
         if section.kind == "text" and size:
             raise ExpressionError(
                 "a program cannot be padded: there is no instruction that does nothing",

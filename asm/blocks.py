@@ -63,6 +63,7 @@ class FlatRun:
 
 
 Node = Statement | Let | For | If
+MAX_NESTED = 64
 
 
 class _Stop(Exception):
@@ -107,6 +108,8 @@ def read_blocks(
             if word in (".for", ".rept", ".if", ".ifdef", ".ifndef"):
                 reader.open_broken(where, word)
     found += reader.unclosed()
+    if reader.too_deep:  # what is so deep is not looked at any further
+        return [], [*found, *reader.too_deep[:1]]
     return reader.top, found
 
 
@@ -118,6 +121,7 @@ class _Reader:
     def __init__(self) -> None:
         self.top: list[Node | FlatRun] = []
         self.open: list[For | If] = []
+        self.too_deep: list[Diagnostic] = []
         self.bodies: list[list[Any]] = [self.top]
 
     def add_flat(self, where: Where, template: Template, literals: tuple[str, ...]) -> None:
@@ -160,6 +164,15 @@ class _Reader:
             yield Diagnostic(f"{word} has no {end}", block.where.columns(start, start + len(word)))
 
     def _push(self, block: For | If, body: list[Node]) -> None:
+        if len(self.open) == MAX_NESTED:
+            text = block.where.source.line(block.where.line)
+            start = len(text) - len(text.lstrip()) + 1
+            self.too_deep.append(
+                Diagnostic(
+                    f"blocks are nested deeper than {MAX_NESTED} levels",
+                    block.where.columns(start, start + len(text.split()[0])),
+                )
+            )
         self.open.append(block)
         self.bodies.append(body)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cim import console
 from cim.diagnostics import CimError, Diagnostic, Source, error
-from cim.files import read_regular, read_text, write_all
+from cim.files import check_outputs, read_regular, read_text, write_all
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -51,6 +51,9 @@ def _main(argv: list[str] | None) -> int:
     from cim.asm.elf import write_object
     from cim.asm.listing import listing_text
 
+    listing_file = (arguments.listing or "-").removeprefix("=")
+    outputs = [arguments.output, arguments.depfile, None if listing_file == "-" else listing_file]
+    check_outputs([name for name in outputs if name], arguments.sources)
     sources = [_source(name) for name in arguments.sources]
     names = [name for name in arguments.sources if name != "-"]
     include = [Path(folder) for folder in arguments.include]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cim import console
 from cim.diagnostics import CimError, Diagnostic, Source, error
-from cim.files import read_bytes, read_text, write_all
+from cim.files import check_outputs, read_bytes, read_text, write_all
 
 if TYPE_CHECKING:
     from cim.asm.objects import Object
@@ -90,6 +90,8 @@ def _main(argv: list[str] | None) -> int:
         image.path.with_name(image.config.bin_name): image.content,
         image.path: encode_config(image.config),
     }
+    maps = [arguments.map] if arguments.map else []
+    check_outputs([*files, *maps], arguments.inputs)
     references = cross_reference_text(objects, defsyms) if arguments.cref else ""
     if arguments.map:
         text = map_text(image) + (f"\n{references}" if references else "")

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cim.asm.blocks import Statement
+from cim.asm.expansion import MAX_BYTES
 from cim.asm.expressions import ExpressionError
 from cim.asm.objects import CoreAttributes, ModeAttributes, RegionAttributes
 from cim.asm.syntax import Expression, Items, Keyword, Operand, Place, Text
@@ -222,7 +225,11 @@ def _parameter_value(arguments: _Arguments, type_name: str, operand: Operand, na
         raise arguments.misuse(operand.place)
     value = arguments.assembler.constant(operand)
     if type_name == "f32":
-        return float(DTYPES["f32"].type(value))
+        with np.errstate(over="ignore"):
+            number = float(DTYPES["f32"].type(value))
+        if not np.isfinite(number):
+            raise ExpressionError(f"{name} is {value}, must fit a float32", operand.place)
+        return number
     if isinstance(value, float) or not -(2**31) <= value < 2**31:
         raise ExpressionError(
             f"{name} is {value}, must be an integer from {-(2**31)} to {2**31 - 1}", operand.place
@@ -260,6 +267,11 @@ def _region(assembler: Assembler, statement: Statement) -> None:
     size = DTYPES[type_name].itemsize
     for length in shape:
         size *= length
+    if size > MAX_BYTES:
+        raise ExpressionError(
+            f"the region has {size} bytes, more than the {MAX_BYTES} that an address reaches",
+            shape_operand.place,
+        )
     section = assembler.sections.open("region", name, region.align)
     assembler.define_symbol(statement.where, name, place, "region", section, 0, size, True)
     assembler.attributes.regions.append(region)

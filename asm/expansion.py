@@ -17,7 +17,8 @@ from cim.asm.expressions import ExpressionError, Ints, Number, Value, evaluate
 from cim.asm.syntax import Expression, Place
 from cim.diagnostics import Diagnostic
 
-MAX_LANES = 100_000_000
+MAX_LANES = 8_000_000
+MAX_BYTES = 2**32
 Scope = Mapping[str, Number]
 
 
@@ -67,8 +68,17 @@ class Expander:
         self.report = report
 
     def expand(self, nodes: list[Node], scope: Scope) -> tuple[int, list[Piece]]:
-        """The total size in bytes and the pieces of top-level nodes."""
+        """The total size in bytes and the pieces of top-level nodes.
+
+        Raises `ExpressionError` where the size is more than an address reaches.
+        """
         sizes, pieces = self._body(nodes, Lanes(1, dict(scope)))
+        if int(sizes[0]) > MAX_BYTES:
+            tree = pieces[0].statement.tree
+            raise ExpressionError(
+                f"this takes {int(sizes[0])} bytes, more than the {MAX_BYTES} that an address reaches",
+                tree.op_place,
+            )
         return int(sizes[0]), pieces
 
     def evaluate(self, expression: Expression, lanes: Lanes) -> Value:

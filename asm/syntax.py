@@ -135,7 +135,10 @@ def read_number(text: str, place: Place) -> int | float:
     """An integer (decimal, 0x, 0b, 0o, `_` between digits) or a decimal float. Raises `LineError`."""
     for pattern, base in _BASES:
         if pattern.fullmatch(text):
-            return int(text.replace("_", ""), base)
+            value = int(text.replace("_", ""), base)
+            if value >= 2**64:
+                raise LineError(f"'{text}' does not fit 64 bits", place)
+            return value
     if text.isdigit():
         raise LineError(f"'{text}' must not start with 0; octal is 0o{text.lstrip('0')}", place)
     if _FLOAT.fullmatch(text):

@@ -70,6 +70,14 @@ def run(tool: str, main: Callable[[], int]) -> int:
         # The reader of our output has gone (`| head`): nothing to say, and nowhere to say it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.OK)
+    except OSError as problem:
+        if os.environ.get("CIM_DEBUG") == "1":
+            raise
+        where = f" ({problem.filename})" if problem.filename else ", as writing to standard output"
+        print(f"{tool}: error: {problem.strerror or problem}{where}", file=sys.stderr)
+        # What is still in the buffer would fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.INPUT)
     except KeyboardInterrupt:
         print(f"{tool}: interrupted", file=sys.stderr)
         return 130

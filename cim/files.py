@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cim.diagnostics import error
@@ -14,14 +14,18 @@ from cim.diagnostics import error
 def write_all(files: Mapping[Path, bytes]) -> None:
     """Write every file, or leave the folder as it was: temporary names first, renamed at the end.
 
-    Raises `CimError` when a folder cannot be made or written.
+    A link is followed; a device or pipe is written to, last. Raises `CimError` when a folder cannot be made
+    or written.
     """
+    files = {Path(os.path.realpath(path)): content for path, content in files.items()}
     staged: list[tuple[str, Path]] = []
     umask = os.umask(0)
     os.umask(umask)
     path = Path()
     try:
         for path, content in files.items():
+            if _is_special(path):
+                continue
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             staged.append((name, path))
@@ -34,11 +38,32 @@ def write_all(files: Mapping[Path, bytes]) -> None:
             name, path = staged[0]
             Path(name).replace(path)
             staged.pop(0)
+        for path in filter(_is_special, files):
+            path.write_bytes(files[path])
     except OSError as problem:
         raise error(f"cannot write: {problem.strerror}", where=str(path)) from problem
     finally:
         for name, _ in staged:
             Path(name).unlink(missing_ok=True)
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -> None:
+    """Raise `CimError` if a tool would overwrite what it reads, or write two things to one file."""
+    read = {os.path.realpath(path) for path in inputs}
+    written: set[str] = set()
+    for path in outputs:
+        real = os.path.realpath(path)
+        if _is_special(Path(real)):
+            continue
+        if real in read:
+            raise error("is read by this command, and must not be its output", where=str(path))
+        if real in written:
+            raise error("is named for two outputs", where=str(path))
+        written.add(real)
 
 
 def read_bytes(path: str | Path) -> bytes:

@@ -71,8 +71,7 @@ class CompiledModel:
                         layer.name, f"{stem}.cfg", layer.input_name, layer.output_name
                     )
                 )
-        graph = self.imported.graph
-        reference = graph.model.SerializeToString(deterministic=True)
+        reference = self.imported.graph.named_model().SerializeToString(deterministic=True)
         reference_name = f"{self.name}.ref.onnx"
         files[reference_name] = reference
         network = network_file.Network(

@@ -156,7 +156,7 @@ class _Emitter:
         ky, kx, c, k = self.layer.weights.shape
         height, width = self.layer.output_image
         return (
-            f"layer '{self.layer.name}' ({self.layer.operator} {ky}x{kx}, {c} to {k} channels, "
+            f"layer '{_printable(self.layer.name)}' ({self.layer.operator} {ky}x{kx}, {c} to {k} channels, "
             f"{height}x{width} outputs)"
         )
 
@@ -321,6 +321,11 @@ class _Emitter:
             source = "rb"
         if source == "ob":
             yield "gpeu.mov rb, ob"
+
+
+def _printable(name: str) -> str:
+    """A name for a comment: a line end in it must not begin a line of the program."""
+    return "".join(char if char.isprintable() else "?" for char in name)
 
 
 def _number(value: float) -> str:

@@ -39,6 +39,13 @@ class Node:
             return str(self.proto.op_type)
         return f"{self.proto.domain}.{self.proto.op_type}"
 
+    def named_proto(self) -> onnx.NodeProto:
+        """The node under its unique name: onnxruntime refuses models in which two have the same."""
+        proto = onnx.NodeProto()
+        proto.CopyFrom(self.proto)
+        proto.name = self.name
+        return proto
+
     @property
     def outputs(self) -> tuple[str, ...]:
         """The values that it makes; optional ones that are left out are not listed."""
@@ -80,12 +87,21 @@ class Graph:
         self._values = {v.name: v for v in (*graph.value_info, *graph.output, *graph.input)}
         self._decoded: dict[str, NDArray[Any]] = {}
         every = _named(graph.node)
+        self._every = every
         self.producer = {name: node for node in every for name in node.outputs}
         self.nodes = tuple(self._live(every))
         self._uses: dict[str, list[Node]] = {}
         for node in self.nodes:
             for name in node.reads:
                 self._uses.setdefault(name, []).append(node)
+
+    def named_model(self) -> onnx.ModelProto:
+        """The whole model, its nodes under their unique names."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        del model.graph.node[:]
+        model.graph.node.extend(node.named_proto() for node in self._every)
+        return model
 
     def _live(self, nodes: list[Node]) -> list[Node]:
         needed = set(self.outputs)

@@ -147,7 +147,7 @@ def _host_step(
     model.producer_name = "cim-cc"
     model.graph.CopyFrom(
         helper.make_graph(
-            [node.proto for node in nodes],
+            [node.named_proto() for node in nodes],
             graph.model.graph.name or "host",
             [graph.value_info(name) for name in inputs],
             [graph.value_info(name) for name in outputs],

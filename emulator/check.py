@@ -48,8 +48,8 @@ def check_layer(image: Image, x: NDArray[Any], y: NDArray[Any]) -> None:
         want = reference_output(layer, config.mode, config.ofm, model, one, inputs)
         got = y.reshape(-1, *layer.output_shape)[index]
         if config.mode == "f32":
-            scale = max(float(np.abs(want).max(initial=0.0)), 1e-30)
-            bad = ~(np.abs(got.astype(np.float64) - want) <= FLOAT_TOLERANCE * scale)
+            scale = _scale(want)
+            bad = _differ(got, want, FLOAT_TOLERANCE * scale)
             rule = f"within {FLOAT_TOLERANCE:g} of the largest value"
         else:
             bad, rule = got != want, "bit for bit"
@@ -74,13 +74,27 @@ def check_network(
     tolerance = NETWORK_TOLERANCE["quantized" if quantized else "f32"]
     for name, want in zip(names, wanted, strict=True):
         got = outputs[name]
-        scale = max(float(np.abs(want.astype(np.float64)).max(initial=0.0)), 1e-30)
-        bad = ~(np.abs(got.astype(np.float64) - want.astype(np.float64)) <= tolerance * scale)
+        scale = _scale(want)
+        bad = _differ(got, want, tolerance * scale)
         if bad.any():
             rule = f"within {tolerance:g} of the largest value"
             raise _mismatch(
                 f"output '{name}' differs from onnxruntime", got, want, bad, rule, where
             )
+
+
+def _scale(want: NDArray[Any]) -> float:
+    """The largest finite magnitude, which tolerances are relative to."""
+    values = np.abs(want.astype(np.float64))
+    return max(float(values[np.isfinite(values)].max(initial=0.0)), 1e-30)
+
+
+def _differ(got: NDArray[Any], want: NDArray[Any], tolerance: float) -> NDArray[np.bool_]:
+    """Where two arrays differ by more than the tolerance; NaN equals NaN, infinities themselves."""
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(a - b) <= tolerance
+    return np.asarray(~(near | (a == b) | (np.isnan(a) & np.isnan(b))))
 
 
 def _mismatch(

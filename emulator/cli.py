@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cim import console
 from cim.diagnostics import error
-from cim.files import read_bytes, write_all
+from cim.files import check_outputs, read_bytes, write_all
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,6 +100,7 @@ def run_image_command(args: argparse.Namespace) -> int:
     from cim.emulator.run import execute
     from cim.emulator.settings import timing_machine
 
+    _check_outputs(args)
     image = read_image(args.file)
     machine = timing_machine(image.config.machine, args.settings)
     if args.input or args.output or args.check:
@@ -138,6 +139,18 @@ def run_image_command(args: argparse.Namespace) -> int:
     if not args.quiet:
         stats.print_summary(collected)
     return 0
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    """No output may be an input or another output. Raises `CimError`."""
+
+    def paths(texts: Sequence[str] | None) -> list[str]:
+        return [text.rpartition("=")[2] for text in texts or ()]
+
+    check_outputs(
+        [*paths(args.output), *paths(args.dump), *([args.stats] if args.stats else [])],
+        [args.file, *paths(args.input), *paths(args.load)],
+    )
 
 
 def _only(texts: Sequence[str] | None, option: str) -> str | None:

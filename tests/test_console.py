@@ -9,7 +9,7 @@ import pytest
 
 from cim.console import run
 from cim.diagnostics import CimError, Diagnostic, Note, Source, Span, did_you_mean, error
-from cim.files import read_text, write_all
+from cim.files import check_outputs, read_text, write_all
 
 TOOLS = [
     "cim.asm.cli_as",
@@ -128,3 +128,66 @@ def test_text_that_is_not_utf8_names_the_line(tmp_path: Path) -> None:
 def test_did_you_mean() -> None:
     assert did_you_mean("lod", ["load", "store"]) == "; did you mean 'load'?"
     assert did_you_mean("zzz", ["load", "store"]) == ""
+
+
+def test_links_are_followed_and_pipes_written_to(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_all({tmp_path / "link": b"new"})
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_bytes() == b"new"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_all({tmp_path / "pipe": b"through"})
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+    write_all({Path("/dev/null"): b"gone"})
+    assert Path("/dev/null").is_char_device()
+
+
+def test_an_output_must_not_be_an_input_or_another_output(tmp_path: Path) -> None:
+    check_outputs(["a", "b", "/dev/null", "/dev/null"], ["c"])
+    (tmp_path / "link").symlink_to(tmp_path / "x")
+    for outputs, inputs, message in (
+        (["a"], ["b", "./a"], "a: error: is read by this command, and must not be its output"),
+        (["a", "./a"], [], "./a: error: is named for two outputs"),
+        ([tmp_path / "link"], [tmp_path / "x"], "is read by this command"),
+    ):
+        with pytest.raises(CimError, match=message):
+            check_outputs(outputs, inputs)
+
+
+def test_the_tools_keep_what_they_read(tmp_path: Path) -> None:
+    source = tmp_path / "t.s"
+    source.write_text(".mode i8\n.core a, 0\nmvm\n")
+    obj = tmp_path / "t.o"
+    assert call("cim.asm.cli_as", str(source), "-o", str(obj)).returncode == 0
+    image = tmp_path / "t"
+    assert call("cim.asm.cli_ld", str(obj), "-o", str(image)).returncode == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for tool, *arguments in (
+        ("cim.asm.cli_as", source, "-o", source),
+        ("cim.asm.cli_as", source, "-o", obj, "--MD", source),
+        ("cim.asm.cli_as", source, "-o", obj, f"-a={obj}"),
+        ("cim.asm.cli_ld", obj, "-o", image, "-Map", obj),
+        ("cim.asm.cli_ld", obj, "-o", image, "-Map", tmp_path / "t.cfg"),
+        ("cim.emulator.cli", tmp_path / "t.cfg", "--stats", tmp_path / "t.cfg"),
+        ("cim.emulator.cli", tmp_path / "t.cfg", "--dump", "r=b.npy", "--stats", "b.npy"),
+    ):
+        done = call(tool, *map(str, arguments))
+        assert done.returncode == 1, (tool, arguments)
+        assert "must not be its output" in done.stderr or "two outputs" in done.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_full_standard_output_is_a_message() -> None:
+    if not Path("/dev/full").is_char_device():
+        pytest.skip("needs /dev/full")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "cim.asm.cli_isa", "list"], stdout=full, stderr=subprocess.PIPE,
+            text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "cim-isa: error: No space left on device" in done.stderr

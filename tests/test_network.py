@@ -284,3 +284,84 @@ def test_a_single_layer_by_name(folder: Path, capsys: pytest.CaptureFixture[str]
     compiled("--layer", "digits_1/conv2_1/BiasAdd")
     names = sorted(p.name for p in folder.glob("build/*"))
     assert names == [f"digits_1_conv2_1_BiasAdd.{kind}" for kind in ("bin", "cfg", "ref.onnx")]
+
+
+def test_a_network_json_whose_steps_do_not_fit_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiled()
+    path = folder / "build/network.json"
+    good = json.loads(path.read_text())
+
+    def broken(change) -> str:
+        content = json.loads(json.dumps(good))
+        change(content)
+        path.write_text(json.dumps(content))
+        assert cli_emu.main(["build/network.json", "--input", "x.npy", "--output", "y.npy"]) == 1
+        return last_error(capsys)
+
+    assert "step 0 needs 'image_QuantizeLinear_Output'" in broken(lambda c: c["steps"].pop(0))
+    assert "the output list needs 'zz'" in broken(lambda c: c["outputs"][0].update(name="zz"))
+    assert "the output list needs" in broken(lambda c: c.update(steps=[]))
+    assert "step 1 needs 'zz'" in broken(lambda c: c["steps"][1].update(input="zz"))
+    assert "onnxruntime cannot run it" in broken(lambda c: c["steps"][0].update(inputs=[]))
+    assert not (folder / "y.npy").exists()
+
+
+def test_nodes_of_one_name(folder: Path) -> None:
+    w = np.random.default_rng(0).normal(size=(5, 5))
+    save(
+        [helper.make_node("MatMul", ["a", "w"], ["c"], "same"), helper.make_node("Relu", ["c"], ["d"], "same"),
+         helper.make_node("MatMul", ["d", "w"], ["y"], "same")],
+        [("a", [2, 5])], [("y", [2, 5])], {"w": w},
+    )  # fmt: skip
+    assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
+    np.save("a.npy", np.ones((2, 5), np.float32))
+    assert cli_emu.main(["build/network.json", "--input", "a.npy", "--check"]) == 0
+
+
+def test_a_host_node_that_onnxruntime_refuses_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = helper.make_node("Conv", ["a", "w"], ["y"], "odd", kernel_shape=[2, 2])
+    save([node], [("a", [1, 3, 6, 6])], [("y", [1, 4, 5, 5])], {"w": np.ones((4, 3, 3, 3))})
+    if cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0:
+        np.save("a.npy", np.ones((1, 3, 6, 6), np.float32))
+        assert cli_emu.main(["build/network.json", "--input", "a.npy"]) == 1
+    assert "internal error" not in last_error(capsys)
+
+
+def test_not_a_number_equals_itself(folder: Path) -> None:
+    w = np.array([[np.nan, 1.0], [np.inf, 2.0]])
+    save(
+        [helper.make_node("MatMul", ["a", "w"], ["y"], "m")],
+        [("a", [1, 2])],
+        [("y", [1, 2])],
+        {"w": w},
+    )
+    assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
+    np.save("a.npy", np.ones((1, 2), np.float32))
+    assert (
+        cli_emu.main(["build/network.json", "--input", "a.npy", "--output", "y.npy", "--check"])
+        == 0
+    )
+    assert np.isnan(np.load("y.npy")[0, 0])
+
+
+def test_narrow_networks_are_checked_layer_by_layer(folder: Path) -> None:
+    compiled("--set", "core.partial_sum=narrow")
+    assert cli_emu.main(["build/network.json", "--input", "x.npy", "--check"]) == 0
+
+
+def test_a_name_cannot_end_its_comment(folder: Path) -> None:
+    name = 'x "y"\n.error "no"'
+    save([helper.make_node("MatMul", ["a", "w"], ["y"], name)], [("a", [1, 2])], [("y", [1, 2])],
+         {"w": np.ones((2, 2))})  # fmt: skip
+    assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
+
+
+def test_a_network_of_constants_needs_no_input(folder: Path) -> None:
+    save([helper.make_node("Relu", ["w"], ["y"])], [], [("y", [2])], {"w": [-1, 2]})
+    assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
+    assert cli_emu.main(["build/network.json", "--output", "y.npy", "--quiet"]) == 0
+    assert np.load("y.npy").tolist() == [0, 2]

@@ -380,3 +380,27 @@ def test_a_label_that_is_used_before_it_stands_stays_local() -> None:
 )
 def test_floats_and_loop_variables_are_never_cut_to_integers(text: str) -> None:
     assert "a loop variable can only be combined with integers, not 1.5" in errors(text)[0]
+
+
+TOO_MUCH = {
+    ".region r, i8, [8]\n.space 100000000000": "this takes 100000000000 bytes, more than the 4294967296",
+    ".region r, i8, [8]\n.fill 1000000000000, 8, 1": "more than the 4294967296",
+    ".region r, i8, [8]\n.org 100000000000000000": "more than an address reaches",
+    ".region r, i8, [99999999, 99999999, 999999]": "more than the 4294967296 that an address reaches",
+    ".rept 100000000\nmvm\n.endr": "must be at most 8000000",
+    "\n".join(
+        [f".for k{i}, 0, 2" for i in range(40)] + ["mvm"] + [".endfor"] * 40
+    ): "must be at most 8000000",
+    ".for a1, 0, 2\n" * 300
+    + "mvm\n"
+    + ".endfor\n" * 300: "blocks are nested deeper than 64 levels",
+    ".if 1\n" * 3000 + "mvm\n" + ".endif\n" * 3000: "blocks are nested deeper than 64 levels",
+    ".param mul_pos, 1e400": "mul_pos is inf, must fit a float32",
+    ".param mul_pos, 1e39": "must fit a float32",
+    "wait 99999999999999999999": "does not fit 64 bits",
+}
+
+
+@pytest.mark.parametrize("text", TOO_MUCH, ids=[t[:20] for t in TOO_MUCH])
+def test_too_much_is_an_error_in_bounded_time_and_memory(text: str) -> None:
+    assert TOO_MUCH[text] in errors(text + "\n")[0]
