@@ -222,6 +222,9 @@ class Assembler:
 
     def define_constant(self, where: Where, name: str, place: Place, value: Expression) -> None:
         """`.let`, `.set` and `.equ` outside loops."""
+        symbol = self.symbols.get(name)
+        if symbol is not None and symbol.section is not None:
+            raise ExpressionError(f"'{name}' is already a {symbol.kind}", place)
         self.constants[name] = self.constant(value)
         self.constant_places[name] = (where, place)
 
@@ -239,6 +242,8 @@ class Assembler:
         """Add a defined symbol. Raises nothing: a second definition is reported with both places."""
         if name.lower() in self.isa.buffers:
             raise ExpressionError(f"'{name}' is a buffer and must not be a symbol", place)
+        if self.is_constant(name):
+            raise ExpressionError(f"'{name}' is already a constant (.let, .equ or -D)", place)
         known = self.symbols.get(name)
         if known is not None and known.section is not None:
             first_where, first_place = self.symbol_places[name]

@@ -33,9 +33,12 @@ def _main(argv: list[str] | None) -> int:
         help="set a constant before the first line",
     )  # fmt: skip
     parser.add_argument(
-        "-a", dest="listing", nargs="?", const="-", metavar="=FILE",
-        help="write a listing, to stdout without a file",
+        "-a", dest="listing", action="store_const", const="-",
+        help="write a listing to stdout, or -a=FILE to a file",
     )  # fmt: skip
+    parser.add_argument(
+        "--listing", dest="listing", metavar="FILE", help="write a listing to a file"
+    )
     parser.add_argument(
         "--MD", dest="depfile", metavar="FILE", help="write what the object depends on, for make"
     )
@@ -45,13 +48,17 @@ def _main(argv: list[str] | None) -> int:
         "--error-limit", type=int, default=console.ERROR_LIMIT, metavar="N",
         help="print at most N errors (default: %(default)s; 0: all)",
     )  # fmt: skip
-    arguments = parser.parse_args(argv)
+    # `-a` alone must not take the next word, a source, for its file.
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser.parse_args(
+        [f"--listing{w[2:]}" if w.startswith("-a=") else w for w in words]
+    )
     # Imported late: --help must not wait for NumPy and Lark.
     from cim.asm.assembler import assemble
     from cim.asm.elf import write_object
     from cim.asm.listing import listing_text
 
-    listing_file = (arguments.listing or "-").removeprefix("=")
+    listing_file = arguments.listing or "-"
     outputs = [arguments.output, arguments.depfile, None if listing_file == "-" else listing_file]
     check_outputs([name for name in outputs if name], arguments.sources)
     sources = [_source(name) for name in arguments.sources]
@@ -86,7 +93,7 @@ def _main(argv: list[str] | None) -> int:
     files = {Path(arguments.output): write_object(obj)}
     listing = listing_text(obj, sources) if arguments.listing else ""
     if arguments.listing and arguments.listing != "-":
-        files[Path(arguments.listing.removeprefix("="))] = listing.encode()
+        files[Path(arguments.listing)] = listing.encode()
     if arguments.depfile:
         needed = " ".join(str(path).replace(" ", "\\ ") for path in [*map(Path, names), *read])
         files[Path(arguments.depfile)] = f"{arguments.output}: {needed}\n".encode()

@@ -130,6 +130,8 @@ class Expander:
         number = self._constant(expression, lanes)
         if isinstance(number, float):
             raise ExpressionError(f"must be an integer, not {number}", expression.place)
+        if isinstance(number, int) and abs(number) >= 2**62:
+            raise ExpressionError(f"{number} is too large here", expression.place)
         return _spread(number, lanes.count)
 
     def _for(self, node: For, lanes: Lanes) -> tuple[Ints, list[Piece]]:

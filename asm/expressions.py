@@ -104,6 +104,8 @@ def _binary(op: Op, left: Value, right: Value) -> Value:
                 op.place,
             )
         a, b = left.number, right.number
+        if isinstance(a, float) or isinstance(b, float):
+            raise ExpressionError("an address can only be moved by an integer", op.place)
         moved = _arithmetic(op, a, b)
         return Value(moved, left.symbol or right.symbol, left.place or right.place)
     if sign in "+-*":

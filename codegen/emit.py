@@ -125,6 +125,8 @@ class _Emitter:
                 "bias", self.mode.partial_sum, bias.shape, role="bias", layout="K", align=align
             )
             directive = {"f32": ".float", "i32": ".word", "i8": ".byte"}[self.mode.partial_sum]
+            if not np.isfinite(bias).all():  # the language has no literal for them: as bits
+                directive, bias = ".word", bias.view(np.uint32)
             for start in range(0, len(bias), 8):
                 values = ", ".join(str(value) for value in bias[start : start + 8])
                 yield f"{INDENT}{directive} {values}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tokenize
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ def read_npy(path: str) -> NDArray[Any]:
     """An array from a `.npy` file. Raises `CimError` for a file that is none; never unpickles."""
     try:
         loaded = np.load(io.BytesIO(read_bytes(path)), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as problem:
+    # NumPy reads headers with Python's own parser, whose errors it lets through.
+    except (ValueError, EOFError, OSError, TypeError, KeyError, SyntaxError, OverflowError, MemoryError,
+            tokenize.TokenError) as problem:  # fmt: skip
         reason = "it holds Python objects" if "allow_pickle" in str(problem) else str(problem)
         raise error(f"is not a .npy file that can be read: {reason}", where=path) from None
     if not isinstance(loaded, np.ndarray):

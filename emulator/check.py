@@ -45,7 +45,12 @@ def check_layer(image: Image, x: NDArray[Any], y: NDArray[Any]) -> None:
         )
     inputs = config.machine.core.inputs
     for index, one in enumerate(x.reshape(-1, *layer.input_shape)):
-        want = reference_output(layer, config.mode, config.ofm, model, one, inputs)
+        try:
+            want = reference_output(layer, config.mode, config.ofm, model, one, inputs)
+        except (ValueError, KeyError, IndexError) as problem:
+            raise error(
+                f"the .layer does not describe its reference: {problem}", where=str(image.path)
+            ) from None
         got = y.reshape(-1, *layer.output_shape)[index]
         if config.mode == "f32":
             scale = _scale(want)

@@ -365,3 +365,25 @@ def test_a_network_of_constants_needs_no_input(folder: Path) -> None:
     assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
     assert cli_emu.main(["build/network.json", "--output", "y.npy", "--quiet"]) == 0
     assert np.load("y.npy").tolist() == [0, 2]
+
+
+def test_a_bias_without_a_literal(folder: Path) -> None:
+    node = helper.make_node("Gemm", ["a", "w", "b"], ["y"], "g")
+    save([node], [("a", [1, 2])], [("y", [1, 2])], {"w": np.ones((2, 2)), "b": [np.inf, np.nan]})
+    assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
+    np.save("a.npy", np.ones((1, 2), np.float32))
+    assert (
+        cli_emu.main(["build/network.json", "--input", "a.npy", "--output", "y.npy", "--check"])
+        == 0
+    )
+    assert np.load("y.npy")[0, 0] == np.inf
+
+
+def test_a_damaged_npy_is_a_diagnostic(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compiled()
+    raw = (folder / "x.npy").read_bytes()
+    (folder / "bad.npy").write_bytes(
+        raw.replace(b"(6, 1, 8, 8)", b"(6, 1, 8, 8 ").replace(b"}", b" ", 1)
+    )
+    assert cli_emu.main(["build/network.json", "--input", "bad.npy"]) == 1
+    assert "is not a .npy file" in last_error(capsys)

@@ -404,3 +404,31 @@ TOO_MUCH = {
 @pytest.mark.parametrize("text", TOO_MUCH, ids=[t[:20] for t in TOO_MUCH])
 def test_too_much_is_an_error_in_bounded_time_and_memory(text: str) -> None:
     assert TOO_MUCH[text] in errors(text + "\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("load ib[0:4], x + 1.5", "an address can only be moved by an integer"),
+        (".let q = 2.7\nload ib[0:4], q + x", "an address can only be moved by an integer"),
+        ("call tail + 0.5", "an address can only be moved by an integer"),
+        (".let a = 3", "'a' is already a core"),
+        (".equ n, 1\n.region n, i8, [1]", "'n' is already a constant"),
+        (".region n, i8, [1]\n.equ n, 1", "'n' is already a constant"),
+        (".let n = 1\nn: mvm", "'n' is already a constant"),
+        (".for i, 0, 10000000000000000000\n.endfor", "is too large here"),
+    ],
+)
+def test_what_used_to_be_taken_silently(text: str, message: str) -> None:
+    assert message in errors(text + "\n")[0]
+
+
+def test_the_listing_flag_does_not_take_a_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.s").write_text(HEAD)
+    assert cli_as.main(["-a", "t.s", "-o", "t.o"]) == 0
+    assert (tmp_path / "t.s").read_text() == HEAD
+    assert cli_as.main(["-a=t.lst", "t.s", "-o", "t.o"]) == 0
+    assert (tmp_path / "t.lst").exists()
