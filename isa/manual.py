@@ -55,6 +55,9 @@ def _bits(operand: Operand) -> str:
     return f"{field.lsb + field.width - 1}:{field.lsb}"
 
 
+_LENGTHS = {"crossbar_inputs": "N", "crossbar_outputs": "M"}
+
+
 def explain(isa: Isa, instruction: Instruction) -> Iterator[str]:
     """Everything about one instruction, as plain text."""
     yield f"{syntax_text(instruction)}"
@@ -69,6 +72,11 @@ def explain(isa: Isa, instruction: Instruction) -> Iterator[str]:
     for constraint in instruction.constraints:
         yield f"  must hold: {constraint}"
     yield ""
+    if any(operand.kind == "buffer" for operand in instruction.operands.values()):
+        for buffer in isa.buffers.values():
+            yield f"  {buffer.name}  {buffer.prose}; {_LENGTHS[buffer.length]} elements"
+        yield "  (of an MxN crossbar, M outputs x N inputs; the numeric mode sets the element types)"
+        yield ""
     yield "  operation"
     yield from (f"    {line}" for line in instruction.operation.text.strip().split("\n"))
     yield ""
