@@ -12,7 +12,8 @@ from cim.asm import data, directives, messages
 from cim.asm.blocks import FlatRun, If, Let, Node, Statement, read_blocks
 from cim.asm.expansion import MAX_BYTES, Expander, Lanes, Piece, Scope
 from cim.asm.expressions import DEFINED, ExpressionError, Number, Value, evaluate
-from cim.asm.flat import groups_of, piece_of, single_piece, statements_of
+from cim.asm.find_files import Files
+from cim.asm.flat import WORD_BYTES, groups_of, piece_of, single_piece, statements_of
 from cim.asm.image import Location
 from cim.asm.instructions import Context, Use, encode_piece
 from cim.asm.objects import (
@@ -23,14 +24,13 @@ from cim.asm.objects import (
     Symbol,
 )
 from cim.asm.preprocess import Preprocessor
-from cim.asm.sections import Block, Files, Sections
+from cim.asm.sections import Block, Sections
 from cim.asm.syntax import Expression, Label, Line, Place
 from cim.asm.where import Where
 from cim.diagnostics import CimError, Diagnostic, Note, Source, Span
 from cim.files import read_regular
 from cim.isa.load import load_isa
 
-WORD_BYTES = 8
 BLOCK_DIRECTIVES = (
     ".for", ".endfor", ".rept", ".endr", ".if", ".elif", ".else", ".endif", ".ifdef", ".ifndef", ".let",
     ".include", ".macro", ".endm", ".irp",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from cim.emulator.prepare import prepare
 from cim.emulator.run import execute
 from cim.isa.encoding import decode, encode
 from cim.isa.interpreter import CoreProgram, Interpreter
-from cim.isa.load import load_isa
+from cim.isa.load import load_isa, read_isa, spec_text
 
 CHAIN = """
 .machine "pelke23"
@@ -110,6 +111,60 @@ def assembling() -> None:
     show("assemble a loop of 1,800,000 words", figure, seconds / gnu, "GNU as, .rept of .quad")
 
 
+FLAT = """load ib[0:32], ifm + {a}
+mvm
+wait {k}
+load pb[0:32], ps + {b}
+gpeu.add ob, ob, pb
+store ps + {b}, ob[0:32]
+call b"""
+
+
+def flat_lines() -> None:
+    """A file of 300,000 unrolled instructions, against GNU as on as many .quad lines."""
+    body = "\n".join(FLAT.format(a=128 * k, b=32 * k, k=k + 1) for k in range(300_000 // 7))
+    text = (
+        f".mode i8n\n.core a, 0\n.crossbar rows=32, columns=32\n.fill 1024, 2, 1\n.text\n{body}\n"
+    )
+    seconds = best(lambda: assemble([Source("flat.s", text)], "flat.o"), times=2)
+    figure = f"{seconds:.2f} s"
+    if shutil.which("as") is None:
+        print(f"{'assemble 300,000 flat lines':<52} {figure:>22}   (needs GNU as to compare)")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "flat.s"
+        source.write_text("".join(f".quad {k}\n" for k in range(300_000)))
+        command = ["as", str(source), "-o", str(Path(folder) / "flat.o")]
+        gnu = best(lambda: subprocess.run(command, check=True))
+    show("assemble 300,000 flat lines", figure, seconds / gnu, "GNU as, .quad lines")
+
+
+def starting() -> None:
+    """Loading the spec, and the slowest tool's --help, against starting Python."""
+    python = best(lambda: subprocess.run([sys.executable, "-c", ""], check=True))
+    seconds = best(lambda: read_isa(Source("isa.toml", spec_text("isa.toml"))))
+    show("load the spec", f"{1000 * seconds:.1f} ms", seconds / python, "starting Python")
+    tools = (
+        "asm.cli_isa",
+        "asm.cli_as",
+        "asm.cli_ld",
+        "asm.cli_objdump",
+        "codegen.cli",
+        "emulator.cli",
+    )
+    slowest = max(
+        best(
+            lambda tool=tool: subprocess.run(
+                [sys.executable, "-m", f"cim.{tool}", "--help"], check=True, capture_output=True
+            )
+        )
+        for tool in tools
+    )
+    show(
+        "the slowest tool's --help", f"{1000 * slowest:.0f} ms", slowest / python, "starting Python"
+    )
+
+
 def emulating() -> None:
     """Instructions a second, with values and timing, against the reference interpreter without time."""
     image = chain(16, 4000)
@@ -136,4 +191,6 @@ def emulating() -> None:
 if __name__ == "__main__":
     encoding()
     assembling()
+    flat_lines()
+    starting()
     emulating()
