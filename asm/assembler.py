@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cim.asm import data, directives, messages
-from cim.asm.blocks import FlatRun, If, Let, Node, Statement, read_blocks
-from cim.asm.expansion import MAX_BYTES, Expander, Lanes, Piece, Scope
-from cim.asm.expressions import DEFINED, ExpressionError, Number, Value, evaluate
+from cim.asm.blocks import FlatRun, For, If, Let, Node, Statement, read_blocks
+from cim.asm.expansion import MAX_BYTES, Expander, Lanes, Piece
+from cim.asm.expressions import ExpressionError, Number, shown
 from cim.asm.find_files import Files
 from cim.asm.flat import WORD_BYTES, groups_of, piece_of, single_piece, statements_of
+from cim.asm.forecast import MAX_PASSES, Forecast, Sized, Stretch, circles
 from cim.asm.image import Location
 from cim.asm.instructions import Context, Use, encode_piece
+from cim.asm.local_labels import is_local
+from cim.asm.names import Names
 from cim.asm.objects import (
     RELOCATION,
     Attributes,
     CoreAttributes,
     Object,
-    Symbol,
+    RelocationType,
 )
 from cim.asm.preprocess import Preprocessor
 from cim.asm.sections import Block, Sections
-from cim.asm.syntax import Expression, Label, Line, Place
+from cim.asm.syntax import Line, Place
 from cim.asm.where import Where
-from cim.diagnostics import CimError, Diagnostic, Note, Source, Span
+from cim.diagnostics import CimError, Diagnostic, Source, Span
 from cim.files import read_regular
 from cim.isa.load import load_isa
 
@@ -45,43 +49,75 @@ def assemble(
     defines: Mapping[str, int] | None = None,
     by_shape: bool = True,
     remark: Callable[[Diagnostic], None] = lambda _: None,
+    keep_local: bool = False,
 ) -> Object:
     """One object from one or more sources.
 
     `.incbin` looks beside the source, then in the folders of `include`, and reads through `read_file`.
     `by_shape` parses lines of the same shape once, and changes nothing but the time it takes. `remark` is
-    given warnings and what `.print` says. Raises `CimError` with every error of every source.
+    given warnings and what `.print` says. `keep_local` keeps local labels as symbols. Raises `CimError` with
+    every error of every source.
     """
-    assembler = Assembler(name, read_file, list(include), dict(defines or {}), remark)
-    for source in sources:
-        assembler.add(source, by_shape)
-    return assembler.finish()
+    files = Files(read_file, tuple(include))
+    parsed = [_parse(source, files, by_shape) for source in sources]
+    forecast = Forecast()
+    for _ in range(MAX_PASSES):
+        remarks: list[Diagnostic] = []
+        assembler = Assembler(name, files, dict(defines or {}), remarks.append, forecast)
+        for one in parsed:
+            assembler.add(one)
+        seen, forecast = forecast, assembler.names.forecast()
+        if assembler.is_final(seen, forecast):
+            break
+    else:
+        assembler.found.append(
+            Diagnostic(f"sizes still change after {MAX_PASSES} passes", where=name)
+        )
+    for diagnostic in remarks:
+        remark(diagnostic)
+    return assembler.finish(keep_local)
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """The nodes of a source, what is wrong with its lines, and which lines those are."""
+
+    source: Source
+    nodes: list[Node | FlatRun]
+    found: list[Diagnostic]
+
+
+def _parse(source: Source, files: Files, by_shape: bool) -> _Parsed:
+    found: list[Diagnostic] = []
+    nodes, more = read_blocks(Preprocessor(source, files.source, found).lines(), by_shape)
+    return _Parsed(source, nodes, found + more)
 
 
 class Assembler:
     """The state of one assembly: the object so far, the current core, section and file-level names."""
 
     def __init__(
-        self, name: str, read_file: Callable[[Path], bytes], include: list[Path],
-        defines: dict[str, int], remark: Callable[[Diagnostic], None],
+        self, name: str, files: Files, defines: dict[str, int],
+        remark: Callable[[Diagnostic], None], forecast: Forecast,
     ) -> None:  # fmt: skip
         self.isa = load_isa()
         self.name = name
-        self.files = Files(read_file, tuple(include))
+        self.files = files
         self.remark = remark
         self.attributes = Attributes()
         self.sections = Sections()
-        self.symbols: dict[str, Symbol] = {}
-        # A symbol keeps its number when it is defined later.
-        self.symbol_numbers: dict[str, int] = {}
-        self.symbol_places: dict[str, tuple[Where, Place]] = {}
-        self.defines: Mapping[str, Number] = defines
-        self.definitions: dict[str, Location] = {}
         self.sources: list[Source] = []
         self.found: list[Diagnostic] = []
         self.locations: dict[Location, int] = {}
-        self.expander = Expander(self.lookup, self.size_of, self.found.append)
-        self._new_file(Source("", ""))
+        self.names = Names(
+            self.isa, self.sections, self.attributes.cores, defines, forecast, self.found.append,
+            self._location,
+        )  # fmt: skip
+        self.expander = Expander(self.names.lookup, self.size_of, self.found.append, self.names)
+        self.sized: list[Sized] = []
+        self.ambient: tuple[
+            Stretch, ...
+        ] = ()  # what the conditions around the current line depend on
 
     def _new_file(self, source: Source) -> None:
         self.source = source
@@ -90,23 +126,30 @@ class Assembler:
         ] = {}  # what .file says lines of a source are recorded as
         self.core: CoreAttributes | None = None
         self.sections.current = None
-        self.constants: dict[str, Number] = dict(self.defines)
-        self.constant_places: dict[str, tuple[Where, Place]] = {}
-        self.exported: set[str] = set()  # names of .globl
-        self.late: dict[str, Expression] = {}  # .equ that stands further down
-        self.resolving: list[str] = []
+        self.names.new_file()
 
     # --- a file ------------------------------------------------------------------------------------------
 
-    def add(self, source: Source, by_shape: bool = True) -> None:
+    def add(self, parsed: _Parsed) -> None:
         """Assemble one more source into the object."""
-        self._new_file(source)
-        self.sources.append(source)
-        lines = Preprocessor(source, self.files.source, self.found).lines()
-        nodes, found = read_blocks(lines, by_shape)
-        self.found += found
-        self.late = directives.equ_expressions(nodes)
-        self._top_nodes(nodes)
+        self._new_file(parsed.source)
+        self.sources.append(parsed.source)
+        self.found += parsed.found
+        self.names.late = directives.equ_expressions(parsed.nodes)
+        self._top_nodes(parsed.nodes)
+
+    def is_final(self, seen: Forecast, made: Forecast) -> bool:
+        """Whether another pass would find nothing else; finds circles, which no pass would end.
+
+        Where nothing changes any more, what has been guessed is asked for once more, to be refused.
+        """
+        if seen.is_last or not (self.names.incomplete or self.names.foretold):
+            return True
+        circular = circles(self.sized)
+        if circular:  # what else was found may come from sizes that are none
+            self.found[:] = circular
+        made.is_last = made == seen and self.names.guessed
+        return bool(circular) or (made == seen and not self.names.guessed)
 
     def _top_nodes(self, nodes: Iterable[Node | FlatRun]) -> None:
         for node in nodes:
@@ -115,39 +158,34 @@ class Assembler:
             else:
                 self._try(node.where, self._top_level, node)
 
-    def finish(self) -> Object:
+    def finish(self, keep_local: bool) -> Object:
         """The object. Raises `CimError` with all errors found."""
+        self.names.resolve_local()
         if self.found:
             order = {id(source): index for index, source in enumerate(self.sources)}
             self.found.sort(key=lambda d: _sort_key(d, order))
             raise CimError(self.found)
         self.attributes.locations = list(self.locations)
         self.attributes.definitions = {
-            name: location
-            for name, location in self.definitions.items()
-            if self.symbols[name].is_global
+            key: location
+            for key, location in self.names.definitions.items()
+            if self.names.symbols[key].is_global
         }
-        # Symbols by name, in whatever order they were met.
-        names = sorted(self.symbols)
-        renumber = np.zeros(len(names), dtype=np.uint32)
-        renumber[[self.symbol_numbers[name] for name in names]] = np.arange(len(names))
-        sections = self.sections.finish(renumber)
-        return Object(self.name, sections, [self.symbols[n] for n in names], self.attributes)
+        table = self.names.table(keep_local)
+        sections = self.sections.finish(table.number, table.moved)
+        return Object(self.name, sections, table.symbols, self.attributes)
 
     def _top_level(self, node: Node) -> None:
+        self.names.stretches = []
         if isinstance(node, If):
-            # Outside loops a branch is chosen now, so that it may hold any directive.
-            for condition, body in node.branches:
-                if condition is None or self.constant(condition):
-                    self._top_nodes(body)
-                    break
+            self._top_if(node)
             return
         if isinstance(node, Let):
-            self.define_constant(node.where, node.name, node.place, node.value)
+            self.names.define_constant(node.where, node.name, node.place, node.value)
             return
         if isinstance(node, Statement):
             for label in node.tree.labels:
-                self.define_label(node.where, label)
+                self.names.define_label(node.where, label)
             handler = directives.HANDLERS.get(node.tree.op or "")
             if handler is not None:
                 handler(self, node)
@@ -156,110 +194,24 @@ class Assembler:
                 return
         self._emit_block(node)
 
-    # --- names -------------------------------------------------------------------------------------------
+    def _top_if(self, node: If) -> None:
+        """Outside loops a branch is chosen now, so that it may hold any directive."""
+        around = self.ambient
+        for condition, body in node.branches:
+            chosen = condition is None or self.names.constant(condition)
+            self.ambient += tuple(self.names.stretches)
+            if chosen:
+                self._top_nodes(body)
+                break
+        self.ambient = around
 
-    def lookup(self, scope: Scope) -> Callable[[str, Place], Value]:
-        """The resolver for names inside loops: loop variables, then constants, else a symbol."""
-
-        def find(name: str, place: Place) -> Value:
-            if name.startswith(DEFINED):
-                return Value(int(self.is_defined(name.removeprefix(DEFINED))))
-            if name in scope:
-                return Value(scope[name])
-            if name in self.constants:
-                return Value(self.constants[name])
-            if name in self.isa.buffers:
-                raise ExpressionError(f"the buffer '{name}' has no number", place)
-            if name in self.late:
-                return Value(self._late(name, place))
-            if name == ".":
-                return self._here(scope, place)
-            known = self.symbols.get(name)
-            if known is not None and known.section is not None:
-                return Value(0, name, (known.section, known.value))
-            return Value(0, name)
-
-        return find
-
-    def _late(self, name: str, place: Place) -> int | float:
-        """The value of an `.equ` that stands further down. Raises `ExpressionError` for a circle."""
-        if name in self.resolving:
-            circle = " -> ".join([*self.resolving[self.resolving.index(name) :], name])
-            raise ExpressionError(f"'{name}' is defined by itself: {circle}", place)
-        self.resolving.append(name)
-        try:
-            return self.constant(self.late[name])
-        finally:
-            self.resolving.pop()
-
-    def is_constant(self, name: str) -> bool:
-        """Whether a name is a `.let`, `.set` or `.equ` constant."""
-        return name in self.constants or name in self.late
-
-    def is_defined(self, name: str) -> bool:
-        """Whether a name is a constant or a symbol that has been defined so far."""
-        symbol = self.symbols.get(name)
-        return name in self.constants or (symbol is not None and symbol.section is not None)
-
-    def _here(self, scope: Scope, place: Place) -> Value:
-        """`.`: the place of the current statement, from the beginning of its core or region."""
+    def note_size(self, where: Where, place: Place) -> None:
+        """Remember what the size of the current line depends on."""
+        self.names.order += 1
         section = self.sections.here
-        if section is None or scope:
-            raise ExpressionError("'.' has no value outside a core or region, or in a loop", place)
-        if section.kind == "crossbar":
-            raise ExpressionError("'.' has no address in a crossbar", place)
-        assert self.sections.current is not None
-        return Value(section.size, section.owner, (self.sections.current, 0))
-
-    def constant(self, expression: Expression) -> int | float:
-        """A number that does not depend on loops. Raises `ExpressionError` for an address."""
-        value = evaluate(expression, self.lookup({}))
-        if value.symbol is not None or isinstance(value.number, np.ndarray):
-            raise ExpressionError(
-                f"'{value.symbol}' must be a constant here (.let or .equ)", expression.place
-            )
-        return value.number
-
-    def define_constant(self, where: Where, name: str, place: Place, value: Expression) -> None:
-        """`.let`, `.set` and `.equ` outside loops."""
-        symbol = self.symbols.get(name)
-        if symbol is not None and symbol.section is not None:
-            raise ExpressionError(f"'{name}' is already a {symbol.kind}", place)
-        self.constants[name] = self.constant(value)
-        self.constant_places[name] = (where, place)
-
-    def define_label(self, where: Where, label: Label) -> None:
-        """A label at the current end of the current section."""
-        current, section = self.sections.current, self.sections.here
-        if current is None or section is None:
-            raise ExpressionError("a label must be in a core or region", label.place)
-        self.define_symbol(where, label.name, label.place, "label", current, section.size, 0, False)
-
-    def define_symbol(
-        self, where: Where, name: str, place: Place, kind: str, section: int, value: int, size: int,
-        is_global: bool,
-    ) -> None:  # fmt: skip
-        """Add a defined symbol. Raises nothing: a second definition is reported with both places."""
-        if name.lower() in self.isa.buffers:
-            raise ExpressionError(f"'{name}' is a buffer and must not be a symbol", place)
-        if self.is_constant(name):
-            raise ExpressionError(f"'{name}' is already a constant (.let, .equ or -D)", place)
-        known = self.symbols.get(name)
-        if known is not None and known.section is not None:
-            first_where, first_place = self.symbol_places[name]
-            self.found.append(
-                Diagnostic(
-                    f"'{name}' is already defined",
-                    where.span(place),
-                    notes=(Note("first defined here", first_where.span(first_place)),),
-                )
-            )
-            return
-        is_global = is_global or name in self.exported
-        self.symbol_numbers.setdefault(name, len(self.symbols))
-        self.symbols[name] = Symbol(name, kind, section, value, size, is_global)
-        self.symbol_places[name] = (where, place)
-        self.definitions[name] = self._location(where)
+        stretches = (*self.ambient, *self.names.stretches)
+        if section is not None and stretches:
+            self.sized.append(Sized(where, place, section.name, self.names.order, stretches))
 
     def location_id(self, where: Where) -> int:
         """The line's index in the object's locations, under the name that `.file` set."""
@@ -279,6 +231,7 @@ class Assembler:
                 f"{statement.tree.op} must be in a region or crossbar", statement.tree.op_place
             )
         size = gap(section.size)
+        self.note_size(statement.where, statement.tree.op_place)
         if section.size + size > MAX_BYTES:
             raise ExpressionError(
                 f"the section would have {section.size + size} bytes, more than an address reaches",
@@ -352,6 +305,7 @@ class Assembler:
 
     def _emit_block(self, node: Node) -> None:
         size, pieces = self.expander.expand([node], {})
+        self.note_size(node.where, _place_of(node))
         pieces = [p for p in pieces if p.statement.tree.op not in (None, *messages.DIRECTIVES)]
         if self.sections.here is None:
             if pieces:
@@ -411,15 +365,32 @@ class Assembler:
     def _relocate(self, piece: Piece, block: Block, use: Use, within: int) -> None:
         section = self.sections.here
         assert section is not None
-        if use.symbol not in self.symbols:
-            self.symbol_numbers[use.symbol] = len(self.symbols)
-            self.symbols[use.symbol] = Symbol(use.symbol, "label", None, 0, 0, True)
+        if is_local(use.symbol):
+            self._check_local(piece, use)
         table = np.zeros(piece.lanes.count, dtype=RELOCATION)
         table["offset"] = section.size + piece.offsets + within
         table["type"] = use.type
-        table["symbol"] = self.symbol_numbers[use.symbol]
+        table["symbol"] = self.names.reference(use.symbol, piece.statement.where, use.place)
         table["addend"] = use.addends
         block.relocations.append(table)
+
+    def _check_local(self, piece: Piece, use: Use) -> None:
+        """Refuse a local label where it means nothing."""
+        name, spot = shown(use.symbol), self.names.spots.get(use.symbol)
+        if use.type == RelocationType.CORE:
+            raise ExpressionError(f"'{name}' is a label, call needs a core", use.place)
+        if spot is None and piece.is_run:
+            # Each line is tried by itself, so that a label that never comes is missed at its own place.
+            raise ExpressionError(f"'{name}' is not defined yet", use.place)
+        if spot is not None and spot.section.startswith(".crossbar"):
+            raise ExpressionError(f"'{name}' is in a crossbar, which has no address", use.place)
+
+
+def _place_of(node: Node) -> Place:
+    """The columns that stand for a node in messages."""
+    if isinstance(node, For):
+        return Place(node.first.place.start, node.last.place.end)
+    return node.tree.op_place if isinstance(node, Statement) else Place(1, 2)
 
 
 def _words(tree: Line) -> int:

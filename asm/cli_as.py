@@ -42,6 +42,10 @@ def _main(argv: list[str] | None) -> int:
     parser.add_argument(
         "--MD", dest="depfile", metavar="FILE", help="write what the object depends on, for make"
     )
+    parser.add_argument(
+        "-g", "-L", "--keep-locals", dest="keep_local", action="store_true",
+        help="keep local labels (1: and .Lname) as symbols; line tables are always there",
+    )  # fmt: skip
     parser.add_argument("-W", "--no-warn", action="store_true", help="print no warnings")
     parser.add_argument("--fatal-warnings", action="store_true", help="a warning is an error")
     parser.add_argument(
@@ -80,6 +84,7 @@ def _main(argv: list[str] | None) -> int:
             include,
             _defines(arguments),
             remark=remarks.append,
+            keep_local=arguments.keep_local,
         )
     except CimError as problem:
         problem.limit = arguments.error_limit or len(problem.diagnostics)
@@ -95,7 +100,9 @@ def _main(argv: list[str] | None) -> int:
     if arguments.listing and arguments.listing != "-":
         files[Path(arguments.listing)] = listing.encode()
     if arguments.depfile:
-        needed = " ".join(str(path).replace(" ", "\\ ") for path in [*map(Path, names), *read])
+        needed = " ".join(
+            str(path).replace(" ", "\\ ") for path in dict.fromkeys([*map(Path, names), *read])
+        )
         files[Path(arguments.depfile)] = f"{arguments.output}: {needed}\n".encode()
     write_all(files)
     if arguments.listing == "-":

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cim.asm.expansion import Lanes, Piece
 from cim.asm.expressions import ExpressionError, Number, Value
 from cim.asm.instructions import Use
-from cim.asm.objects import RelocationType
+from cim.asm.objects import ADDRESS_DATA, CORE_DATA
 from cim.asm.syntax import Expression, Line, Operand, Text
 
 ELEMENT_BYTES = {".byte": 1, ".half": 2, ".word": 4, ".quad": 8, ".float": 4}
@@ -88,9 +88,12 @@ def _elements(
 
 
 def _use(value: Value, operand: Operand, width: int, tree: Line, count: int) -> Use:
-    types = {4: RelocationType.ABS32, 8: RelocationType.ABS64}
+    types = CORE_DATA if value.is_core else ADDRESS_DATA
     if width not in types or tree.op == ".float":
-        raise ExpressionError(f"an address needs .word or .quad, not {tree.op}", operand.place)
+        needs = (
+            "a core number needs .half, .word or" if value.is_core else "an address needs .word or"
+        )
+        raise ExpressionError(f"{needs} .quad, not {tree.op}", operand.place)
     addends = np.broadcast_to(np.asarray(value.number, dtype=np.int64), (count,))
     return Use(types[width], str(value.symbol), addends, operand.place)
 

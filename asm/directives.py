@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from cim.asm.blocks import Statement
 from cim.asm.expansion import MAX_BYTES
 from cim.asm.expressions import ExpressionError
+from cim.asm.local_labels import is_local
 from cim.asm.objects import CoreAttributes, ModeAttributes, RegionAttributes
 from cim.asm.syntax import Expression, Items, Keyword, Operand, Place, Text
 from cim.diagnostics import CimError, did_you_mean
@@ -82,9 +82,9 @@ class _Arguments:
             return [self.value(item) for item in operand.items]
         if isinstance(operand, Expression):
             name = operand.bare_name
-            if name is not None and not self.assembler.is_constant(name):
+            if name is not None and not self.assembler.names.is_constant(name):
                 return name
-            return self.assembler.constant(operand)
+            return self.assembler.names.constant(operand)
         raise self.misuse(operand.place)
 
     def done(self) -> None:
@@ -105,7 +105,7 @@ class _Arguments:
     def _as_integer(self, operand: Operand) -> int:
         if not isinstance(operand, Expression):
             raise self.misuse(operand.place)
-        value = self.assembler.constant(operand)
+        value = self.assembler.names.constant(operand)
         if isinstance(value, float):
             raise ExpressionError(f"must be an integer, not {value}", operand.place)
         return value
@@ -176,7 +176,7 @@ def _core(assembler: Assembler, statement: Statement) -> None:
             raise ExpressionError(f"core number {number} is already '{other.name}'", place)
     assembler.core = CoreAttributes(name, number, hg, vg)
     section = assembler.sections.open("text", name, 64)
-    assembler.define_symbol(statement.where, name, place, "core", section, 0, 0, True)
+    assembler.names.define_symbol(statement.where, name, place, "core", section, 0, 0, True)
     assembler.attributes.cores.append(assembler.core)
 
 
@@ -223,7 +223,7 @@ def _param(assembler: Assembler, statement: Statement) -> None:
 def _parameter_value(arguments: _Arguments, type_name: str, operand: Operand, name: str) -> float:
     if not isinstance(operand, Expression):
         raise arguments.misuse(operand.place)
-    value = arguments.assembler.constant(operand)
+    value = arguments.assembler.names.constant(operand)
     if type_name == "f32":
         with np.errstate(over="ignore"):
             number = float(DTYPES["f32"].type(value))
@@ -273,7 +273,8 @@ def _region(assembler: Assembler, statement: Statement) -> None:
             shape_operand.place,
         )
     section = assembler.sections.open("region", name, region.align)
-    assembler.define_symbol(statement.where, name, place, "region", section, 0, size, True)
+    assembler.names.define_symbol(statement.where, name, place, "region", section, 0, size, True)
+    assembler.names.shapes[name] = tuple(assembler.names.stretches)
     assembler.attributes.regions.append(region)
 
 
@@ -287,12 +288,11 @@ def _layer(assembler: Assembler, statement: Statement) -> None:
 def _globl(assembler: Assembler, statement: Statement) -> None:
     """May stand before or after the label; a name that is never defined is the linker's to find."""
     arguments = _Arguments(assembler, statement, ".globl NAME")
-    name, _ = arguments.word()
+    name, place = arguments.word()
     arguments.done()
-    assembler.exported.add(name)
-    symbol = assembler.symbols.get(name)
-    if symbol is not None:
-        assembler.symbols[name] = replace(symbol, is_global=True)
+    if is_local(name):
+        raise ExpressionError(f"'{name}' is local, as names that begin with .L are", place)
+    assembler.names.export(name)
 
 
 def _align(assembler: Assembler, statement: Statement) -> None:
@@ -341,13 +341,13 @@ def _constant(assembler: Assembler, statement: Statement) -> None:
     op = statement.tree.op
     match statement.tree.operands:
         case (Expression() as name, Expression() as value) if name.bare_name:
-            known = assembler.constant_places.get(name.bare_name)
+            known = assembler.names.constant_places.get(name.bare_name)
             if op == ".equ" and known is not None:
                 raise ExpressionError(
                     f"'{name.bare_name}' is already set on line {known[0].line}; .set may change it",
                     name.place,
                 )
-            assembler.define_constant(statement.where, name.bare_name, name.place, value)
+            assembler.names.define_constant(statement.where, name.bare_name, name.place, value)
         case _:
             raise ExpressionError(f"must be: {op} NAME, EXPRESSION", statement.tree.op_place)
 

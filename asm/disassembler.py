@@ -15,6 +15,7 @@ from cim.asm.directives_text import (
 )
 from cim.asm.image import Image
 from cim.asm.objects import (
+    DATA_BYTES,
     Attributes,
     CoreAttributes,
     ModeAttributes,
@@ -26,6 +27,7 @@ from cim.asm.objects import (
 from cim.asm.program_text import Show, labels_of, program_lines, symbol_text
 
 VALUES_A_LINE = 16
+DIRECTIVES = {2: ".half", 4: ".word", 8: ".quad"}
 
 
 def disassemble(obj: Object, show: Show | None = None) -> Iterator[str]:
@@ -100,9 +102,9 @@ def _data_lines(obj: Object, index: int) -> Iterator[str]:
         yield from labels.get(stop, ())
         if stop in relocations:
             row = relocations[stop]
-            wide = int(row["type"]) == RelocationType.ABS64
-            yield f"  {'.quad' if wide else '.word'} {symbol_text(obj, row)}"
-            at = stop + (8 if wide else 4)
+            width = DATA_BYTES[RelocationType(int(row["type"]))]
+            yield f"  {DIRECTIVES[width]} {symbol_text(obj, row)}"
+            at = stop + width
 
 
 def image_as_object(image: Image) -> Object:

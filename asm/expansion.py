@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.blocks import For, If, Let, Node, Statement
-from cim.asm.expressions import ExpressionError, Ints, Number, Value, evaluate
+from cim.asm.expressions import ExpressionError, Ints, Number, Program, Value, evaluate, shown
 from cim.asm.syntax import Expression, Place
 from cim.diagnostics import Diagnostic
 
@@ -52,6 +52,7 @@ class Piece:
     offsets: Ints
     sizes: Ints
     parents: Ints
+    is_run: bool = False  # whether the lanes are lines of their own, which the statement stands for
 
 
 class Expander:
@@ -62,10 +63,12 @@ class Expander:
         lookup: Callable[[Scope], Callable[[str, Place], Value]],
         size_of: Callable[[Statement, Lanes], Number],
         report: Callable[[Diagnostic], None],
+        program: Program,
     ) -> None:
         self.lookup = lookup
         self.size_of = size_of
         self.report = report
+        self.program = program
 
     def expand(self, nodes: list[Node], scope: Scope) -> tuple[int, list[Piece]]:
         """The total size in bytes and the pieces of top-level nodes.
@@ -83,7 +86,7 @@ class Expander:
 
     def evaluate(self, expression: Expression, lanes: Lanes) -> Value:
         """An expression's value over the lanes."""
-        return evaluate(expression, self.lookup(lanes.scope))
+        return evaluate(expression, self.lookup(lanes.scope), self.program)
 
     def _body(self, nodes: list[Node], lanes: Lanes) -> tuple[Ints, list[Piece]]:
         filled = np.zeros(lanes.count, dtype=np.int64)
@@ -121,7 +124,7 @@ class Expander:
         value = self.evaluate(expression, lanes)
         if value.symbol is not None:
             raise ExpressionError(
-                f"'{value.symbol}' must be a constant here (a loop variable, .let or .equ)",
+                f"'{shown(value.symbol)}' must be a constant here (a loop variable, .let or .equ)",
                 expression.place,
             )
         return value.number

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,22 +31,53 @@ class ExpressionError(Exception):
         self.place = place
 
 
+class Spot(NamedTuple):
+    """A place in a section. `order` says which of two labels of one offset was defined first."""
+
+    section: str
+    offset: int
+    order: int
+
+
+LOCAL = "\2"  # in the key of a local label: what follows tells it from others of its name
+
+
+def shown(key: str | None) -> str:
+    """A symbol as it is written in the source."""
+    return str(key).partition(LOCAL)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """`symbol + number`, or a plain number where `symbol` is None.
 
-    `place` is the section and offset of a symbol that is already defined in this assembly.
+    `spot` is where the symbol stands, if that is known in this assembly. `is_core` says that the number of
+    the core of that name is meant, which the linker will know, not an address.
     """
 
     number: Number
     symbol: str | None = None
-    place: tuple[int, int] | None = None
+    spot: Spot | None = None
+    is_core: bool = False
 
 
 Lookup = Callable[[str, Place], Value]
 
 
-def evaluate(expression: Expression, lookup: Lookup) -> Value:
+class Program(Protocol):
+    """What expressions ask about the program around them."""
+
+    def distance(self, left: Value, right: Value) -> Value | None:
+        """Is asked for each difference of two addresses; None leaves its value to what they are."""
+
+    def function(self, name: str, argument: Value, op: Op) -> Value:
+        """The value of a function of `FUNCTIONS`. Raises `ExpressionError`."""
+
+
+FUNCTIONS = ("sizeof", "core", "hg", "vg")
+
+
+def evaluate(expression: Expression, lookup: Lookup, program: Program | None = None) -> Value:
     """The value of an expression; `lookup` gives the value of a name. Raises `ExpressionError`."""
     stack: list[Value] = []
     for op in expression.code:
@@ -57,19 +89,27 @@ def evaluate(expression: Expression, lookup: Lookup) -> Value:
             stack.append(_unary(op, stack.pop()))
         elif op.kind == "binary":
             right = stack.pop()
-            stack.append(_binary(op, stack.pop(), right))
+            left = stack.pop()
+            known = None
+            if program is not None and op.value == "-" and left.symbol and right.symbol:
+                known = program.distance(left, right)
+            stack.append(_binary(op, left, right) if known is None else known)
         else:
             name, count = op.value
             arguments = [stack.pop() for _ in range(count)][::-1]
-            stack.append(_call(op, name, arguments))
+            if name in FUNCTIONS and program is not None:
+                stack.append(program.function(name, _only(op, name, arguments), op))
+            else:
+                stack.append(_call(op, name, arguments))
     return stack.pop()
 
 
 def _plain(value: Value, op: Op) -> Number:
     if value.symbol is not None:
         raise ExpressionError(
-            f"'{value.symbol}' must be a constant here (a loop variable, .let or .equ); "
-            "an address, which the linker sets, can only be moved by + and -",
+            f"'{shown(value.symbol)}' must be a constant here (a loop variable, .let or .equ); "
+            f"{'a core number' if value.is_core else 'an address'}, which the linker sets, can only be "
+            "moved by + and -",
             op.place,
         )
     return value.number
@@ -93,21 +133,23 @@ def _unary(op: Op, value: Value) -> Value:
 
 def _binary(op: Op, left: Value, right: Value) -> Value:
     sign = op.value
-    if sign == "-" and left.place and right.place and left.place[0] == right.place[0]:
+    if sign == "-" and left.spot and right.spot and left.spot.section == right.spot.section:
         # Two places of one section: their distance is known, wherever the linker puts it.
-        distance = left.place[1] - right.place[1]
+        distance = left.spot.offset - right.spot.offset
         return Value(_arithmetic(op, _arithmetic(op, left.number, right.number), -distance))
     if sign in "+-" and (left.symbol or right.symbol):
         if right.symbol and (sign == "-" or left.symbol):
-            raise ExpressionError(
-                f"cannot {'subtract' if sign == '-' else 'add'} the address '{right.symbol}' here",
-                op.place,
-            )
+            raise ExpressionError(_why_not(sign, left, right), op.place)
         a, b = left.number, right.number
         if isinstance(a, float) or isinstance(b, float):
             raise ExpressionError("an address can only be moved by an integer", op.place)
         moved = _arithmetic(op, a, b)
-        return Value(moved, left.symbol or right.symbol, left.place or right.place)
+        return Value(
+            moved,
+            left.symbol or right.symbol,
+            left.spot or right.spot,
+            left.is_core or right.is_core,
+        )
     if sign in "+-*":
         return Value(_arithmetic(op, _plain(left, op), _plain(right, op)))
     if sign == "/" and (isinstance(left.number, float) or isinstance(right.number, float)):
@@ -148,10 +190,33 @@ _BITS: Mapping[str, Callable[[int | Ints, int | Ints], int | Ints]] = {
 }
 
 
+def _why_not(sign: str, left: Value, right: Value) -> str:
+    """Why the symbol on the right cannot be added to or subtracted from the left side."""
+    what = f"cannot {'subtract' if sign == '-' else 'add'} the address '{shown(right.symbol)}' here"
+    if sign == "+" or left.symbol is None:
+        return what
+    if left.spot and right.spot:
+        return (
+            f"{what}: '{shown(left.symbol)}' is in {left.spot.section}, '{shown(right.symbol)}' in "
+            f"{right.spot.section}, and only the linker knows how far apart they are"
+        )
+    unknown = shown((left if left.spot is None else right).symbol)
+    if unknown.isdecimal():
+        return f"there is no label '{unknown}:' after this line"
+    return f"{what}: '{unknown}' is not defined in this assembly"
+
+
+def _only(op: Op, name: str, arguments: list[Value]) -> Value:
+    if len(arguments) != 1:
+        raise ExpressionError(f"{name} takes one name, not {len(arguments)}", op.place)
+    return arguments[0]
+
+
 def _call(op: Op, name: str, arguments: list[Value]) -> Value:
     functions = {"min": np.minimum, "max": np.maximum}
     if name not in functions:
-        raise ExpressionError(f"unknown function '{name}'; there are min and max", op.place)
+        known = ", ".join([*functions, *FUNCTIONS])
+        raise ExpressionError(f"unknown function '{name}'; there are {known}", op.place)
     if len(arguments) != 2:
         raise ExpressionError(f"{name} takes 2 values, not {len(arguments)}", op.place)
     x, y = (_integer(argument, op) for argument in arguments)

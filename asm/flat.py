@@ -51,7 +51,8 @@ def piece_of(run: FlatRun, indices: Ints) -> Piece | None:
     count = len(indices)
     statement = Statement(run.wheres[int(indices[0])], template.tree)
     sizes = np.full(count, WORD_BYTES, dtype=np.int64)
-    return Piece(statement, Lanes(count, scope), indices * WORD_BYTES, sizes, np.arange(count))
+    lanes, offsets = Lanes(count, scope), indices * WORD_BYTES
+    return Piece(statement, lanes, offsets, sizes, np.arange(count), is_run=True)
 
 
 def single_piece(run: FlatRun, index: int) -> Piece:

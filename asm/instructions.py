@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.expansion import Lanes, Piece
-from cim.asm.expressions import ExpressionError, Value
+from cim.asm.expressions import ExpressionError, Value, shown
 from cim.asm.objects import RelocationType
 from cim.asm.syntax import Expression, Items, Keyword, Line, Operand, Place, Slice, Text
 from cim.diagnostics import did_you_mean
@@ -175,9 +175,20 @@ def _value(
     value = context.evaluate(written, lanes)
     if value.symbol is not None:
         kinds = {"address": RelocationType.ADDRESS, "core": RelocationType.CORE}
+        if operand.kind == "address" and value.is_core:
+            raise ExpressionError(
+                f"must be an address, not the number of core '{value.symbol}'", place
+            )
+        if operand.kind not in kinds and value.is_core:
+            raise ExpressionError(
+                f"core '{value.symbol}' is not in this assembly: its number can stand in call and in data, "
+                "not here",
+                place,
+            )
         if operand.kind not in kinds:
             raise ExpressionError(
-                f"'{value.symbol}' must be a constant here (a loop variable, .let or .equ)", place
+                f"'{shown(value.symbol)}' must be a constant here (a loop variable, .let or .equ)",
+                place,
             )
         addends = np.broadcast_to(np.asarray(value.number, dtype=np.int64), (lanes.count,))
         uses.append(Use(kinds[operand.kind], value.symbol, addends, place))

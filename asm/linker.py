@@ -16,6 +16,8 @@ from cim.asm.image import Image, Location
 from cim.asm.layout import ADDRESS_SPACE, Layout, lay_out
 from cim.asm.make_image import ImageMaker
 from cim.asm.objects import (
+    CORE_DATA,
+    DATA_BYTES,
     Attributes,
     ModeAttributes,
     Object,
@@ -227,15 +229,15 @@ class _Linker:
         content: NDArray[np.uint8], words: NDArray[np.uint64] | None, rows: NDArray[Any],
     ) -> None:  # fmt: skip
         value, symbol_kind = self._value(owner, symbol)
-        if kind == RelocationType.CORE:
+        if kind == RelocationType.CORE or kind in CORE_DATA.values():
             if symbol_kind not in ("core", "absolute"):
                 where = self._line(obj, section, int(rows["offset"][0]))
-                self.fail(f"'{symbol.name}' is a {symbol_kind}, call needs a core", where)
+                self.fail(f"'{symbol.name}' is a {symbol_kind}, not a core", where)
                 return
             value = self.core_numbers.get(symbol.name, value)
         values = value + rows["addend"]
-        if kind in (RelocationType.ABS32, RelocationType.ABS64):
-            width = 4 if kind == RelocationType.ABS32 else 8
+        if kind in DATA_BYTES:
+            width = DATA_BYTES[kind]
             if np.any((values < 0) | (values >= 2 ** min(8 * width, 63))):
                 self.fail(f"'{symbol.name}' + addend does not fit {width} bytes", obj.name)
                 return

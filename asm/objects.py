@@ -23,6 +23,15 @@ class RelocationType(IntEnum):
     CORE = 2  # the core operand of the instruction: S + A
     ABS32 = 3  # a 4-byte datum: S + A
     ABS64 = 4  # an 8-byte datum: S + A
+    CORE16 = 5  # data of 2, 4 and 8 bytes, S the number of a core: S + A
+    CORE32 = 6
+    CORE64 = 7
+
+
+# The relocations of data: their bytes, with an address and with the number of a core.
+ADDRESS_DATA = {4: RelocationType.ABS32, 8: RelocationType.ABS64}
+CORE_DATA = {2: RelocationType.CORE16, 4: RelocationType.CORE32, 8: RelocationType.CORE64}
+DATA_BYTES = {kind: width for table in (ADDRESS_DATA, CORE_DATA) for width, kind in table.items()}
 
 
 class CoreAttributes(msgspec.Struct, forbid_unknown_fields=True):

@@ -14,7 +14,8 @@ from cim.asm.where import Where
 from cim.diagnostics import Diagnostic, Note, Source
 
 MAX_DEPTH = 200
-_WORD = re.compile(r"\s*(?:[A-Za-z_.$][A-Za-z0-9_.$]*:\s*)*([A-Za-z_.$][A-Za-z0-9_.$]*)")
+_LABELS = r"\s*(?:(?:[A-Za-z_.$][A-Za-z0-9_.$]*|[0-9]+)\s*:\s*)*"
+_WORD = re.compile(_LABELS + r"([A-Za-z_.$][A-Za-z0-9_.$]*)")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(:req|:vararg)?\s*(?:=\s*(.*))?$")
 _COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|(#.*|//.*)')
 
@@ -75,7 +76,7 @@ class Preprocessor:
             if word in _HANDLERS:
                 _HANDLERS[word](self, where, text)
             elif word in self.macros:
-                label, call = _split_label(text, word)
+                label, call = _split_label(text)
                 if label:
                     yield where, label
                 self._expand(where, self.macros[word], call, text)
@@ -170,7 +171,7 @@ class Preprocessor:
             return
         self.counter += 1
         lines = [_substitute(line, values, self.counter) for line in macro.body]
-        start = text.lower().index(macro.name) + 1
+        start = _word_start(text) + 1
         origin = Note(
             f"in the expansion of macro '{macro.name}'",
             where.columns(start, start + len(macro.name)),
@@ -254,10 +255,17 @@ def _first_word(text: str) -> str:
     return match[1].lower() if match else ""
 
 
-def _split_label(text: str, word: str) -> tuple[str, str]:
+def _word_start(text: str) -> int:
+    """Where the word of `_first_word`, which must be there, begins."""
+    match = _WORD.match(text)
+    assert match is not None
+    return match.start(1)
+
+
+def _split_label(text: str) -> tuple[str, str]:
     """The labels before a macro call, and what follows its name."""
-    at = text.lower().index(word)
-    return text[:at].rstrip(), text[at + len(word) :]
+    at = _word_start(text)
+    return text[:at].rstrip(), text[at + len(_first_word(text)) :]
 
 
 def _without_comment(text: str) -> str:

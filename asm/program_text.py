@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cim.asm.objects import Object
+from cim.asm.objects import CORE_DATA, Object
 from cim.isa.encoding import ILLEGAL, decode, immediate_value
 from cim.isa.load import load_isa
 from cim.isa.printer import format_instruction
@@ -40,6 +40,8 @@ def labels_of(obj: Object, section: int) -> dict[int, list[str]]:
 def symbol_text(obj: Object, row: Any) -> str:
     """A relocation's symbol and addend as an expression."""
     name, addend = obj.symbols[int(row["symbol"])].name, int(row["addend"])
+    if int(row["type"]) in CORE_DATA.values():
+        name = f"core({name})"
     return f"{name} {'+' if addend > 0 else '-'} {abs(addend)}" if addend else name
 
 

@@ -55,8 +55,11 @@ class Sections:
         self.blocks[self.current].append(block)
         self.all[self.current].size += len(block.content)
 
-    def finish(self, renumber: NDArray[np.uint32]) -> list[Section]:
-        """The sections with their content; relocations by offset, symbols by their new numbers."""
+    def finish(self, renumber: NDArray[np.uint32], moved: NDArray[np.int64]) -> list[Section]:
+        """The sections with their content; relocations by offset, symbols by their new numbers.
+
+        `moved` is added to the addends of each symbol.
+        """
         for section, blocks in zip(self.all, self.blocks, strict=True):
             if not blocks:
                 continue
@@ -65,6 +68,7 @@ class Sections:
             tables = [table for block in blocks for table in block.relocations]
             table = np.concatenate([no_relocations(), *tables])
             table = table[np.argsort(table["offset"], kind="stable")]
+            table["addend"] += moved[table["symbol"]]
             table["symbol"] = renumber[table["symbol"]]
             section.relocations = table
         return self.all

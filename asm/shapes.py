@@ -25,12 +25,14 @@ from cim.asm.syntax import (
     Place,
     Slice,
     Text,
+    check_numeric_label,
     parse_whole_line,
     read_number,
     terminal_pattern,
 )
 
 PLACEHOLDER = "0"
+_NOT_SLOTS = ("COMMENT", "STRING", "CHARACTER", "NAME", "LOCAL")
 SLOT = "\0"  # a slot's number as a name in a template; no name in a source begins so
 
 
@@ -53,7 +55,7 @@ class Cut:
 @cache
 def _tokens() -> re.Pattern[str]:
     """The terminals that may hold digits, NUMBER last and captured."""
-    others = "|".join(terminal_pattern(name) for name in ("COMMENT", "STRING", "CHARACTER", "NAME"))
+    others = "|".join(terminal_pattern(name) for name in _NOT_SLOTS)
     return re.compile(f"{others}|({terminal_pattern('NUMBER')})")
 
 
@@ -123,10 +125,19 @@ class _Filler:
         for literal in literals:
             total += len(literal) - len(PLACEHOLDER)
             self.growth.append(total)
-        self.values = [
-            read_number(literal, self._slot_place(number, literal))
-            for number, literal in enumerate(literals)
-        ]
+        self.literals = literals
+        self.values = self._values(template.tree.labels)
+
+    def _values(self, labels: tuple[Label, ...]) -> list[int | float]:
+        """The numbers of the literals, looked at in the order of Lark."""
+        numeric = {label.name for label in labels}
+        values: list[int | float] = []
+        for number, literal in enumerate(self.literals):
+            place = self._slot_place(number, literal)
+            if f"{SLOT}{number}" in numeric:
+                check_numeric_label(literal, place)
+            values.append(read_number(literal, place))
+        return values
 
     def _slot_place(self, number: int, literal: str) -> Place:
         start = self.starts[number] + (self.growth[number - 1] if number else 0)
@@ -140,9 +151,15 @@ class _Filler:
         return Place(self._column(place.start), self._column(place.end))
 
     def line(self, tree: Line) -> Line:
-        labels = tuple(Label(label.name, self.place(label.place)) for label in tree.labels)
+        labels = tuple(self.label(label) for label in tree.labels)
         operands = tuple(self.operand(operand) for operand in tree.operands)
         return Line(labels, tree.op, self.place(tree.op_place), operands)
+
+    def label(self, label: Label) -> Label:
+        name = label.name
+        if name.startswith(SLOT):
+            name = self.literals[int(name.removeprefix(SLOT))]
+        return Label(name, self.place(label.place))
 
     def operand(self, operand: Operand) -> Operand:
         place = self.place(operand.place)
@@ -190,4 +207,10 @@ def _named_slots(tree: Line, slots: dict[int, int]) -> Line:
             return Keyword(node.name, operand(node.value), node.place)
         return node
 
-    return Line(tree.labels, tree.op, tree.op_place, tuple(operand(o) for o in tree.operands))
+    labels = tuple(
+        Label(f"{SLOT}{slots[label.place.start]}", label.place)
+        if label.place.start in slots
+        else label
+        for label in tree.labels
+    )
+    return Line(labels, tree.op, tree.op_place, tuple(operand(o) for o in tree.operands))

@@ -42,9 +42,11 @@ class Expression:
 
     @property
     def bare_name(self) -> str | None:
-        """The name, where the expression is nothing but one."""
+        """The name, where the expression is nothing but one (`1b` and `1f` are not names)."""
         op = self.code[0]
-        return str(op.value) if len(self.code) == 1 and op.kind == "name" else None
+        if len(self.code) != 1 or op.kind != "name" or op.value[0].isdecimal():
+            return None
+        return str(op.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ Operand = Expression | Slice | Text | Items | Keyword
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """`name:`."""
+    """`name:`, or `7:` with the number as its name."""
 
     name: str
     place: Place
@@ -146,6 +148,13 @@ def read_number(text: str, place: Place) -> int | float:
     raise LineError(f"'{text}' is not a number", place)
 
 
+def check_numeric_label(text: str, place: Place) -> None:
+    """Raise `LineError` unless the text is a plain decimal number."""
+    read_number(text, place)
+    if not text.isdecimal():
+        raise LineError(f"a numeric label must be a decimal number, not '{text}'", place)
+
+
 def _unescape(text: str, place: Place) -> str:
     def replace(match: re.Match[str]) -> str:
         if match[1] not in _ESCAPES:
@@ -178,6 +187,8 @@ class _Builder(Transformer[Token, Line]):
         return Line(labels, None, Place(1, 1), ())
 
     def label(self, name: Token) -> Label:
+        if name.type == "NUMBER":
+            check_numeric_label(str(name), _place(name))
         return Label(str(name), _place(name))
 
     def statement(self, op: Token, *operands: Operand) -> tuple[Token, tuple[Operand, ...]]:
@@ -210,6 +221,8 @@ class _Builder(Transformer[Token, Line]):
 
     def name(self, token: Token) -> list[Op]:
         return [Op("name", str(token), _place(token))]
+
+    local = name
 
     def call(self, name: Token, *arguments: list[Op]) -> list[Op]:
         ops = [op for argument in arguments for op in argument]

@@ -86,7 +86,7 @@ def test_duplicates_name_both_places() -> None:
 
 def test_a_call_needs_a_core() -> None:
     assert messages(DATA, CORE0.replace("call b", "call y"))[0].startswith(
-        "1.s:4: error: 'y' is a region, call needs a core"
+        "1.s:4: error: 'y' is a region, not a core"
     )
 
 

@@ -28,6 +28,10 @@ numbers = st.sampled_from(
         "0x",
         "1__0",
         "9z",
+        "1b",
+        "0f",
+        "12b3",
+        "07f",
     ]
 )
 names = st.sampled_from(["o", "ifm", "k1", "C1_2", "ib", "x0x1", "_3"])
@@ -56,7 +60,7 @@ comments = st.sampled_from(["", "# 12", " // it's 3", "# 'x", "@"])
 
 @st.composite
 def lines(draw) -> str:
-    label = draw(st.sampled_from(["", "l1: ", "a:b2:"]))
+    label = draw(st.sampled_from(["", "l1: ", "a:b2:", "1:", "07: ", "l:0x1 :", "3:12:"]))
     op = draw(st.sampled_from(["", "load", ".for", ".word", "gpeu.add", "MVM"]))
     body = f"{draw(spaces)},{draw(spaces)}".join(draw(st.lists(operands, max_size=4)))
     return f"{draw(spaces)}{label}{op} {body}{draw(spaces)}{draw(comments)}"
@@ -92,7 +96,7 @@ HEAD = ".mode i8\n.core a, 0\n.crossbar rows=4, columns=4\n.fill 16, 2, 1\n.text
 flat = st.sampled_from(
     ["load ib[0:4], {n}", "load ib[0:4], x + {n}*4", "store {n} + y, ob[0:2]", "wait {n}", "mvm", "call c{n}", "",
      "call a", "lod {n}", "load ib[0:{n}], 4", "gpeu.max rb, rb, {n}", "wait -{n}", ".let k = {n}", "wait k + {n}",
-     "l{n}: mvm", ".quad {n}", "# {n}", "gpeu.add ob, ob, pb, len={n}", "mvm {n}", ".region r{n}, i8, [4]", ".text",
+     "l{n}: mvm", "7: mvm", "{n}: .Lx: wait {n}", "load ib[0:{n}], 7b", "load ib[{n}:4], .Lx + {n}", "store 12f, ob[0:1]", ".quad {n}", "# {n}", "gpeu.add ob, ob, pb, len={n}", "mvm {n}", ".region r{n}, i8, [4]", ".text",
      ".for i, 0, 3\nwait i + {n}\n.endfor"]
 )  # fmt: skip
 
