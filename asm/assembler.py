@@ -28,6 +28,7 @@ from cim.asm.objects import (
     RelocationType,
 )
 from cim.asm.preprocess import Preprocessor
+from cim.asm.recorded import Recorded
 from cim.asm.sections import Block, Sections
 from cim.asm.syntax import Line, Place
 from cim.asm.where import Where
@@ -121,9 +122,7 @@ class Assembler:
 
     def _new_file(self, source: Source) -> None:
         self.source = source
-        self.recorded_names: dict[
-            str, str
-        ] = {}  # what .file says lines of a source are recorded as
+        self.recorded = Recorded()
         self.core: CoreAttributes | None = None
         self.sections.current = None
         self.names.new_file()
@@ -218,8 +217,7 @@ class Assembler:
         return self.locations.setdefault(self._location(where), len(self.locations))
 
     def _location(self, where: Where) -> Location:
-        name = where.source.name
-        return Location(self.recorded_names.get(name, name), where.line)
+        return self.recorded.location(where)
 
     # --- sections and their content ----------------------------------------------------------------------
 
@@ -337,6 +335,10 @@ class Assembler:
                 )
             opener = self._opener(piece.statement.where)
             raw, offsets, uses = data.content_of(piece, self.expander.evaluate, opener)
+            if self.sections.in_placeholder and (raw.any() or uses):
+                raise ExpressionError(
+                    f"{tree.op} must be 0 here: the section has no content", tree.op_place
+                )
             block.content[offsets] = raw
             for use, within in uses:
                 self._relocate(piece, block, use, within)

@@ -28,13 +28,21 @@ class CorePart:
     words: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
 
-@dataclass
-class RegionPart:
-    """A region on its way into the image."""
+@dataclass(frozen=True)
+class RegionPiece:
+    """A section of an object, and where it begins in the region."""
 
-    attributes: RegionAttributes
     obj: Object
     section: Section
+    offset: int = 0
+
+
+@dataclass
+class RegionPart:
+    """A region, or the sections of one name, on its way into the image."""
+
+    attributes: RegionAttributes
+    pieces: list[RegionPiece]
     address: int = 0
     content: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
@@ -42,6 +50,17 @@ class RegionPart:
     def size(self) -> int:
         """Bytes, from shape and type."""
         return math.prod(self.attributes.shape) * DTYPES[self.attributes.type].itemsize
+
+    def has_content(self) -> bool:
+        """Whether any piece has more than a place."""
+        return any(piece.section.has_content for piece in self.pieces)
+
+    def joined(self) -> NDArray[np.uint8]:
+        """The content of all pieces, zeros between and behind them."""
+        content = np.zeros(self.size, dtype=np.uint8)
+        for piece in self.pieces:
+            content[piece.offset : piece.offset + len(piece.section.data)] = piece.section.data
+        return content
 
 
 def check(
@@ -80,11 +99,12 @@ class _Checker:
         for core in cores:
             self._check_core(core)
         for region in regions:
-            if region.section.size > region.size:
+            given = region.pieces[-1].offset + region.pieces[-1].section.size
+            if given > region.size:
                 self.fail(
-                    f"region '{region.attributes.name}' has {region.section.size} bytes of content, "
-                    f"its shape and type are {region.size}: {region.section.size - region.size} too many",
-                    region.obj.name,
+                    f"region '{region.attributes.name}' has {given} bytes of content, "
+                    f"its shape and type are {region.size}: {given - region.size} too many",
+                    region.pieces[-1].obj.name,
                 )
 
     def _check_core(self, core: CorePart) -> None:

@@ -145,8 +145,8 @@ def _defsyms(arguments: argparse.Namespace) -> dict[str, int]:
     return made
 
 
-def _dropped(objects: list[Object], arguments: argparse.Namespace) -> frozenset[str]:
-    """The names of the regions that --gc-sections drops."""
+def _dropped(objects: list[Object], arguments: argparse.Namespace) -> frozenset[tuple[str, str]]:
+    """The regions and byte sections that --gc-sections drops: objects and names."""
     from cim.asm.unused_regions import unused_regions
 
     if not arguments.gc_sections:
@@ -155,7 +155,7 @@ def _dropped(objects: list[Object], arguments: argparse.Namespace) -> frozenset[
     if arguments.print_gc_sections:
         for name, obj in unused:
             print(f"cim-ld: note: dropping unused region '{name}' of {obj.name}", file=sys.stderr)
-    return frozenset(name for name, _ in unused)
+    return frozenset((obj.name, name) for name, obj in unused)
 
 
 if __name__ == "__main__":

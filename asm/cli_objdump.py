@@ -151,9 +151,9 @@ def _relocations(obj: Object) -> Iterator[str]:
 
 def _contents(obj: Object) -> Iterator[str]:
     for section in obj.sections:
-        if section.size:
+        if section.has_content:
             yield f"{section.name}:"
-        for start in range(0, section.size, 16):
+        for start in range(0, len(section.data), 16):
             yield f"{start:>10x} {section.data[start : start + 16].tobytes().hex(' ', 4)}"
 
 

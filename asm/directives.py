@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cim.asm import byte_sections
 from cim.asm.blocks import Statement
 from cim.asm.expansion import MAX_BYTES
 from cim.asm.expressions import ExpressionError
 from cim.asm.local_labels import is_local
-from cim.asm.objects import CoreAttributes, ModeAttributes, RegionAttributes
+from cim.asm.objects import MAX_ALIGN, CoreAttributes, ModeAttributes, RegionAttributes
+from cim.asm.recorded import MAX_LINE
 from cim.asm.syntax import Expression, Items, Keyword, Operand, Place, Text
 from cim.diagnostics import CimError, did_you_mean
 from cim.isa.interpreter import PARAMETERS
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
 def unknown(what: str, word: str, known: Iterable[str], place: Place) -> ExpressionError:
     """`unknown WHAT`, with the closest known word."""
     return ExpressionError(f"unknown {what}{did_you_mean(word, known)}", place)
-
-
-MAX_ALIGN = 65536
 
 
 class _Arguments:
@@ -113,8 +112,27 @@ class _Arguments:
 
 def _file(assembler: Assembler, statement: Statement) -> None:
     arguments = _Arguments(assembler, statement, '.file "NAME"')
-    assembler.recorded_names[statement.where.source.name] = arguments.word()[0]
+    name = _file_name(arguments)
     arguments.done()
+    assembler.recorded.rename(statement.where, name)
+
+
+def _file_name(arguments: _Arguments) -> str:
+    name, place = arguments.word()
+    if not name or "\0" in name:
+        raise ExpressionError("the name of a file must not be empty", place)
+    return name
+
+
+def _line(assembler: Assembler, statement: Statement) -> None:
+    arguments = _Arguments(assembler, statement, '.line NUMBER, "FILE"')
+    place = statement.tree.operands[0].place if statement.tree.operands else statement.tree.op_place
+    number = arguments.integer()
+    name = _file_name(arguments) if arguments.positional else None
+    arguments.done()
+    if not 1 <= number < MAX_LINE:
+        raise ExpressionError(f"the line must be 1 to {MAX_LINE - 1}, not {number}", place)
+    assembler.recorded.mark(statement.where, number, name)
 
 
 def _machine(assembler: Assembler, statement: Statement) -> None:
@@ -278,6 +296,62 @@ def _region(assembler: Assembler, statement: Statement) -> None:
     assembler.attributes.regions.append(region)
 
 
+def _section(assembler: Assembler, statement: Statement) -> None:
+    """A byte section, or back to a region or program that has been begun."""
+    arguments = _Arguments(assembler, statement, '.section NAME, "aw", nobits')
+    name, place = arguments.word()
+    if name == ".text":
+        arguments.done()
+        assembler.sections.open("text", _current_core(assembler, statement).name, 64)
+        return
+    if any(region.name == name for region in assembler.attributes.regions):
+        arguments.done()
+        assembler.sections.open("region", name, 1)
+        return
+    placeholder = byte_sections.is_placeholder_name(name)
+    if arguments.positional:
+        flags, flags_place = arguments.word()
+        if "x" in flags:
+            raise ExpressionError("programs must stand in .core, not in a section", flags_place)
+        if set(flags) - set("aw"):
+            raise ExpressionError(f'the flags must be "a" or "aw", not "{flags}"', flags_place)
+    if arguments.positional:
+        kind, kind_place = arguments.word()
+        if kind not in ("progbits", "nobits"):
+            raise ExpressionError(f"must be progbits or nobits, not {kind}", kind_place)
+        placeholder = kind == "nobits"
+    arguments.done()
+    _open_bytes(assembler, statement, name, place, placeholder)
+
+
+def _open_bytes(
+    assembler: Assembler, statement: Statement, name: str, place: Place, placeholder: bool
+) -> None:
+    reason = byte_sections.why_not(name)
+    if reason:
+        raise ExpressionError(reason, place)
+    sections = assembler.sections
+    known = len(sections.all)
+    index = sections.open(byte_sections.KIND, name, 1)
+    if index < known:
+        if len(statement.tree.operands) > 1 and placeholder != sections.in_placeholder:
+            raise ExpressionError(f"'{name}' is already of the other kind", place)
+        return
+    if placeholder:
+        sections.placeholders.add(index)
+    assembler.names.define_symbol(
+        statement.where, name, place, "section", index, 0, 0, is_global=False
+    )
+
+
+def _data(assembler: Assembler, statement: Statement) -> None:
+    """`.data` and `.bss`."""
+    name = statement.tree.op or ""
+    _Arguments(assembler, statement, name).done()
+    placeholder = byte_sections.is_placeholder_name(name)
+    _open_bytes(assembler, statement, name, statement.tree.op_place, placeholder)
+
+
 def _layer(assembler: Assembler, statement: Statement) -> None:
     arguments = _Arguments(assembler, statement, ".layer KEY=VALUE, …")
     for name in list(arguments.keywords):
@@ -302,6 +376,14 @@ def _align(assembler: Assembler, statement: Statement) -> None:
     arguments.done()
     if to < 1 or to & (to - 1) or to > MAX_ALIGN:
         raise ExpressionError(f"must be a power of two from 1 to {MAX_ALIGN}, not {to}", place)
+    section = assembler.sections.here
+    if section is not None and section.kind == byte_sections.KIND:
+        section.align = max(section.align, to)
+    elif section is not None and section.kind == "region" and to > section.align:
+        raise ExpressionError(
+            f"the region begins at a multiple of {section.align} only: its .region needs align={to}",
+            place,
+        )
     assembler.pad(statement, lambda size: -size % to)
 
 
@@ -362,6 +444,10 @@ HANDLERS: dict[str, Callable[[Assembler, Statement], None]] = {
     ".crossbar": _crossbar,
     ".param": _param,
     ".region": _region,
+    ".section": _section,
+    ".data": _data,
+    ".bss": _data,
+    ".line": _line,
     ".layer": _layer,
     ".globl": _globl,
     ".extern": _extern,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cim.asm import byte_sections
 from cim.asm.directives_text import (
     machine_directive,
     parameter_lines,
@@ -54,6 +55,11 @@ def disassemble(obj: Object, show: Show | None = None) -> Iterator[str]:
             yield f".crossbar rows={core.rows}, columns={core.columns}"
             mode_name = attributes.mode.mode if attributes.mode else "i8"
             yield from _cell_lines(section, mode_name)
+        elif section.kind == byte_sections.KIND:
+            yield _section_line(section)
+            if section.align > 1:
+                yield f"  .align {section.align}"
+            yield from _data_lines(obj, index)
         else:
             r = regions[section.owner]
             yield region_directive(
@@ -90,6 +96,13 @@ def _byte_lines(data: np.ndarray[Any, Any]) -> Iterator[str]:
         yield f"  .byte {', '.join(str(v) for v in data[start : start + VALUES_A_LINE])}"
 
 
+def _section_line(section: Section) -> str:
+    by_name = byte_sections.is_placeholder_name(section.owner)
+    if section.has_content == by_name and section.size:
+        return f'.section {section.owner}, "aw", {"progbits" if by_name else "nobits"}'
+    return f".section {section.owner}"
+
+
 def _data_lines(obj: Object, index: int) -> Iterator[str]:
     section = obj.sections[index]
     labels = labels_of(obj, index)
@@ -97,7 +110,10 @@ def _data_lines(obj: Object, index: int) -> Iterator[str]:
     stops = sorted({*labels, *relocations, section.size})
     at = 0
     for stop in stops:
-        yield from _byte_lines(section.data[at:stop])
+        if section.has_content:
+            yield from _byte_lines(section.data[at:stop])
+        elif section.size and stop > at:
+            yield f"  .space {stop - at}"
         at = max(at, stop)
         yield from labels.get(stop, ())
         if stop in relocations:

@@ -3,6 +3,7 @@
 Written here, since no kept library writes ELF; read through pyelftools. The sections:
 
     .text.CORE .crossbar.CORE .region.REGION    content
+    .data .bss NAME                             byte sections
     .rela.text.CORE …                           RELA, types of `RelocationType`
     .debug_line .debug_info .debug_abbrev       DWARF line tables of the programs, see `line_table`
     .cim.attributes                             JSON of `Attributes`, the locations left out
@@ -23,8 +24,17 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from numpy.typing import NDArray
 
+from cim.asm import byte_sections
 from cim.asm.line_table import WORD_BYTES, Program, read_line_tables, write_line_tables
-from cim.asm.objects import RELOCATION, Attributes, Object, RelocationType, Section, Symbol
+from cim.asm.objects import (
+    MAX_ALIGN,
+    RELOCATION,
+    Attributes,
+    Object,
+    RelocationType,
+    Section,
+    Symbol,
+)
 from cim.diagnostics import CimError, error
 from cim.isa.numerics import DTYPES
 
@@ -36,7 +46,7 @@ _SYM = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "
 _RELA = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 _PROGBITS, _SYMTAB, _STRTAB, _RELA_TYPE, _NOBITS = 1, 2, 3, 4, 8
 _WRITE, _ALLOC, _EXEC, _INFO_LINK = 1, 2, 4, 0x40
-_SYMBOL_TYPES = {"label": 0, "region": 1, "core": 2}  # NOTYPE, OBJECT, FUNC
+_SYMBOL_TYPES = {"label": 0, "region": 1, "core": 2, "section": 3}  # NOTYPE, OBJECT, FUNC, SECTION
 _ATTRIBUTES = ".cim.attributes"
 
 
@@ -104,7 +114,9 @@ def write_object(obj: Object) -> bytes:
 
 
 def _content_section(section: Section, region_bytes: dict[str, int]) -> _Out:
-    flags = {"text": _ALLOC | _EXEC, "crossbar": 0, "region": _ALLOC | _WRITE}[section.kind]
+    flags = {"text": _ALLOC | _EXEC, "crossbar": 0}.get(section.kind, _ALLOC | _WRITE)
+    if section.kind == byte_sections.KIND and section.size and not section.has_content:
+        return _Out(section.name, _NOBITS, b"", flags, section.size, align=section.align)
     if section.kind == "region" and not section.size:
         return _Out(
             section.name, _NOBITS, b"", flags, region_bytes[section.owner], align=section.align
@@ -185,10 +197,17 @@ def _read(content: bytes, name: str) -> Object:
         _, _, rest = raw.name.partition(".")
         kind, _, owner = rest.partition(".")
         if kind not in ("text", "crossbar", "region"):
-            continue
+            if not raw["sh_flags"] & _ALLOC:
+                continue
+            kind, owner = byte_sections.KIND, raw.name
+            if byte_sections.why_not(owner):
+                raise ValueError(byte_sections.why_not(owner))
         placeholder = raw["sh_type"] == "SHT_NOBITS"
         data = np.frombuffer(b"" if placeholder else raw.data(), dtype=np.uint8)
-        section = Section(kind, owner, raw["sh_addralign"], len(data), data)
+        size = len(data)
+        if placeholder and kind == byte_sections.KIND:
+            size = raw["sh_size"]
+        section = Section(kind, owner, raw["sh_addralign"], size, data)
         if kind == "text" and section.size % WORD_BYTES:
             raise ValueError(f"{raw.name} has {section.size} bytes: no whole instructions")
         if f".rela{raw.name}" in by_name:
@@ -213,12 +232,15 @@ def _check(sections: list[Section], symbols: list[Symbol], attributes: Attribute
     cores = {core.name for core in attributes.cores}
     regions = {region.name for region in attributes.regions}
     for section in sections:
-        if section.owner not in (regions if section.kind == "region" else cores):
+        if section.kind == byte_sections.KIND:
+            if section.size > 2**32 or not 1 <= section.align <= MAX_ALIGN:
+                raise ValueError(f"size or alignment of section {section.name} is out of range")
+        elif section.owner not in (regions if section.kind == "region" else cores):
             raise ValueError(f"section {section.name} is of nothing that the attributes name")
         table = section.relocations
         if len(table) and (
             int(table["symbol"].max()) >= len(symbols)
-            or int(table["offset"].max()) >= section.size
+            or int(table["offset"].max()) >= len(section.data)
             or not set(np.unique(table["type"]).tolist()) <= known
         ):
             raise ValueError(f"a relocation of {section.name} is out of range")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm import capacity
-from cim.asm.capacity import CorePart, RegionPart
+from cim.asm import byte_sections, capacity
+from cim.asm.capacity import CorePart, RegionPart, RegionPiece
 from cim.asm.image import Image, Location
 from cim.asm.layout import ADDRESS_SPACE, Layout, lay_out
 from cim.asm.make_image import ImageMaker
@@ -21,6 +21,7 @@ from cim.asm.objects import (
     Attributes,
     ModeAttributes,
     Object,
+    RegionAttributes,
     RelocationType,
     Section,
     Symbol,
@@ -31,17 +32,20 @@ from cim.isa.load import load_isa
 from cim.isa.machine import Machine, load_machine
 from cim.isa.numerics import NumericMode
 
+SECTION_ALIGN = 64  # where the sections of one name begin, if none of them asks for more
+
 
 @dataclass(frozen=True)
 class LinkOptions:
     """What the command line adds to the objects.
 
-    `defsyms` are absolute symbols, addresses or core numbers; `leave_out` names regions that are dropped.
+    `defsyms` are absolute symbols, addresses or core numbers; `leave_out` names regions
+    and byte sections that are dropped, each with its object.
     """
 
     layout: Layout = field(default_factory=Layout)
     defsyms: Mapping[str, int] = field(default_factory=dict)
-    leave_out: frozenset[str] = frozenset()
+    leave_out: frozenset[tuple[str, str]] = frozenset()
 
 
 def link(objects: Iterable[Object], name: str, options: LinkOptions | None = None) -> Image:
@@ -79,8 +83,11 @@ class _Linker:
             core.words = core.text.data.view("<u8").copy()
             self._relocate(core.obj, core.text, core.words.view(np.uint8), core.words)
         for region in self.regions:
-            region.content = region.section.data.copy()
-            self._relocate(region.obj, region.section, region.content, None)
+            if not region.has_content():
+                continue
+            region.content = region.joined()
+            for piece in region.pieces:
+                self._relocate(piece.obj, piece.section, region.content[piece.offset :], None)
         self.stop_on_errors()
         maker = ImageMaker(
             self.isa, self.machine, self.mode, self.objects, self.cores, self.regions, self.path
@@ -139,8 +146,9 @@ class _Linker:
                 section = sections.get(("region", region.name))
                 if section is None:
                     self.fail(f"region '{region.name}' has no section", obj.name)
-                elif region.name not in self.options.leave_out:
-                    self.regions.append(RegionPart(region, obj, section))
+                elif (obj.name, region.name) not in self.options.leave_out:
+                    self.regions.append(RegionPart(region, [RegionPiece(obj, section)]))
+        self._collect_sections()
         self.cores.sort(key=lambda core: core.attributes.number)
         self.regions.sort(key=lambda region: region.attributes.name)
         self.core_numbers = {c.attributes.name: c.attributes.number for c in self.cores}
@@ -153,6 +161,32 @@ class _Linker:
                     f"'{one.attributes.name}' in {one.obj.name}",
                     two.obj.name,
                 )
+
+    def _collect_sections(self) -> None:
+        """Sections of one name become one region, each piece at a multiple of its alignment."""
+        by_name: dict[str, list[tuple[Object, Section]]] = {}
+        for obj in self.objects:
+            for section in obj.sections:
+                left_out = (obj.name, section.owner) in self.options.leave_out
+                if section.kind == byte_sections.KIND and not left_out:
+                    by_name.setdefault(section.owner, []).append((obj, section))
+        regions = {region.attributes.name: region for region in self.regions}
+        for name, found in by_name.items():
+            if name in regions:
+                self.fail(
+                    f"section '{name}' has the name of a region in {regions[name].pieces[0].obj.name}",
+                    found[0][0].name,
+                )
+                continue
+            pieces: list[RegionPiece] = []
+            at, align = 0, SECTION_ALIGN
+            for obj, section in byte_sections.in_order(found):
+                at += -at % section.align
+                pieces.append(RegionPiece(obj, section, at))
+                at += section.size
+                align = max(align, section.align)
+            attributes = RegionAttributes(name, "u8", [at], align=align)
+            self.regions.append(RegionPart(attributes, pieces))
 
     def _collect_globals(self) -> None:
         for name, value in self.options.defsyms.items():
@@ -178,10 +212,16 @@ class _Linker:
     def _layout(self) -> int:
         """Addresses for regions and programs; returns the bytes used."""
         layout = self.options.layout
-        kept = {n: a for n, a in layout.regions.items() if n not in self.options.leave_out}
+        known = {region.attributes.name for region in self.regions}
+        gone = {name for _, name in self.options.leave_out} - known
+        kept = {n: a for n, a in layout.regions.items() if n not in gone}
         at, found = lay_out(replace(layout, regions=kept), self.regions, self.cores)
         self.found += found
-        self.addresses = {id(region.section): region.address for region in self.regions}
+        self.addresses = {
+            id(piece.section): region.address + piece.offset
+            for region in self.regions
+            for piece in region.pieces
+        }
         self.addresses |= {id(core.text): core.address for core in self.cores}
         limit = self.machine.memory.size_bytes
         available = limit if isinstance(limit, int) else ADDRESS_SPACE

@@ -104,8 +104,8 @@ class ImageMaker:
 
     def _region_config(self, region: RegionPart, add: Any) -> Region:
         content = None
-        if region.section.size:
-            content = add(region.content.tobytes() + bytes(region.size - region.section.size))
+        if region.has_content():
+            content = add(region.content.tobytes())
         a = region.attributes
         return Region(
             name=a.name,

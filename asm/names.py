@@ -330,7 +330,7 @@ class Names:
             if symbol.kind == "region":
                 made.sizes[symbol.name] = symbol.size
         for section in self.sections.all:
-            if section.kind == "text":
+            if section.kind in ("text", "section"):
                 made.sizes[section.owner] = section.size
                 made.shapes[section.owner] = (
                     whole(section.name, f"the size of '{section.owner}'"),

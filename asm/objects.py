@@ -15,6 +15,8 @@ from cim.isa.machine import Machine
 
 RELOCATION = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
 
+MAX_ALIGN = 65536  # of a place in a section, in bytes
+
 
 class RelocationType(IntEnum):
     """What the linker writes at a relocation; S is the symbol's address or core number, A the addend."""
@@ -87,10 +89,10 @@ def no_relocations() -> NDArray[Any]:
 
 @dataclass
 class Section:
-    """`kind` is text, crossbar or region; `owner` the core's or region's name.
+    """`kind` is text, crossbar, region or section; `owner` the core's or region's name, or the section's own.
 
-    `size` counts the content, of which a placeholder has none. `lines` holds for each instruction
-    of a text section an index into the locations.
+    `size` counts the content. A placeholder has none: `data` is empty, and for a region `size` is 0 too.
+    `lines` holds for each instruction of a text section an index into the locations.
     """
 
     kind: str
@@ -104,14 +106,19 @@ class Section:
     @property
     def name(self) -> str:
         """The ELF section's name."""
-        return f".{self.kind}.{self.owner}"
+        return self.owner if self.kind == "section" else f".{self.kind}.{self.owner}"
+
+    @property
+    def has_content(self) -> bool:
+        """Whether there is any, and not only a place for it."""
+        return bool(len(self.data))
 
 
 @dataclass(frozen=True)
 class Symbol:
     """`section` is a position in `Object.sections`, None for an undefined symbol.
 
-    `kind` is core, region or label; an undefined symbol is a label.
+    `kind` is core, region, section or label; an undefined symbol is a label.
     """
 
     name: str

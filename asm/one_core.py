@@ -30,7 +30,7 @@ def only_core(obj: Object, which: str) -> Object:
     kept = [
         index
         for index, section in enumerate(obj.sections)
-        if section.kind != "region" and section.owner == core.name
+        if section.kind in ("text", "crossbar") and section.owner == core.name
     ]
     place = {old: new for new, old in enumerate(kept)}
     used = {int(i) for index in kept for i in np.unique(obj.sections[index].relocations["symbol"])}

@@ -27,6 +27,9 @@ class Sections:
         self.all: list[Section] = []
         self.blocks: list[list[Block]] = []
         self.current: int | None = None
+        self.placeholders: set[int] = (
+            set()
+        )  # positions of sections of kind "section" without content
 
     @property
     def here(self) -> Section | None:
@@ -49,6 +52,11 @@ class Sections:
         self.current = len(self.all) - 1
         return self.current
 
+    @property
+    def in_placeholder(self) -> bool:
+        """Whether the current section must not have content."""
+        return self.current in self.placeholders
+
     def add(self, block: Block) -> None:
         """Append to the current section, which must be there."""
         assert self.current is not None
@@ -60,8 +68,8 @@ class Sections:
 
         `moved` is added to the addends of each symbol.
         """
-        for section, blocks in zip(self.all, self.blocks, strict=True):
-            if not blocks:
+        for index, (section, blocks) in enumerate(zip(self.all, self.blocks, strict=True)):
+            if not blocks or index in self.placeholders:
                 continue
             section.data = np.concatenate([block.content for block in blocks])
             section.lines = np.concatenate([block.lines for block in blocks])

@@ -67,7 +67,7 @@ def _letter(obj: Object, symbol: Symbol) -> str:
     if symbol.section is None:
         return "U"
     section = obj.sections[symbol.section]
-    letter = "t" if section.kind == "text" else "d" if section.size else "b"
+    letter = "t" if section.kind == "text" else "d" if section.has_content else "b"
     return letter.upper() if symbol.is_global else letter
 
 
@@ -89,6 +89,9 @@ def _object_parts(obj: Object) -> Iterator[Sizes]:
             yield Sizes(text=section.size)
         elif section.kind == "crossbar":
             yield Sizes(crossbar=section.size)
+        elif section.kind == "section":
+            has = section.has_content
+            yield Sizes(data=section.size) if has else Sizes(bss=section.size)
         elif section.size:
             yield Sizes(data=max(section.size, region_bytes.get(section.owner, 0)))
         else:

@@ -12,7 +12,7 @@ KEPT_ROLES = ("ifm", "ofm")
 
 
 def unused_regions(objects: Iterable[Object]) -> list[tuple[str, Object]]:
-    """Names of regions, and their objects: without role ifm or ofm, and reached from no program or kept region.
+    """Names of regions and sections, and their objects: without role ifm or ofm, and reached from no program or kept region.
 
     What counts is a symbol: a program that writes a region's address as a number does not keep it.
     """
@@ -34,7 +34,7 @@ def unused_regions(objects: Iterable[Object]) -> list[tuple[str, Object]]:
         (section.owner, obj)
         for obj in every
         for section in obj.sections
-        if section.kind == "region" and id(section) not in kept
+        if section.kind in ("region", "section") and id(section) not in kept
     ]
     return sorted(unused, key=lambda one: one[0])
 
@@ -43,7 +43,7 @@ def _roots(objects: Iterable[Object]) -> Iterator[tuple[Object, Section]]:
     for obj in objects:
         roles = {region.name: region.role for region in obj.attributes.regions}
         for section in obj.sections:
-            if section.kind != "region" or roles.get(section.owner) in KEPT_ROLES:
+            if section.kind in ("text", "crossbar") or roles.get(section.owner) in KEPT_ROLES:
                 yield obj, section
 
 
