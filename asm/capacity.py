@@ -25,6 +25,7 @@ class CorePart:
     text: Section
     crossbar: Section | None
     address: int = 0
+    entry: int = 0  # byte of the program at which it starts
     words: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
 

@@ -46,6 +46,10 @@ def _main(argv: list[str] | None) -> int:
         help="define a symbol: an address or a core's number",
     )  # fmt: skip
     parser.add_argument(
+        "-e", "--entry", dest="entries", action="append", default=[], metavar="LABEL",
+        help="the core that holds the label starts there, not at its first instruction",
+    )  # fmt: skip
+    parser.add_argument(
         "--gc-sections", action="store_true",
         help="drop regions without role ifm or ofm that no program or kept region refers to",
     )  # fmt: skip
@@ -77,13 +81,17 @@ def _main(argv: list[str] | None) -> int:
 
     objects, archives = _read(arguments)
     defsyms = _defsyms(arguments)
-    objects = pull_members(objects, archives, defsyms)
+    objects = pull_members(objects, archives, defsyms, arguments.entries)
     layout = Layout()
     if arguments.layout:
         layout = read_layout(Source(arguments.layout, read_text(arguments.layout)))
     dropped = _dropped(objects, arguments)
     name = arguments.output.removesuffix(".cfg").removesuffix(".bin")
-    image = link(objects, name, LinkOptions(layout, defsyms, dropped))
+    image = link(
+        objects,
+        name,
+        LinkOptions(layout, defsyms, dropped, tuple(dict.fromkeys(arguments.entries))),
+    )
     if arguments.check and (found := check_synchronization(image)):
         raise CimError(found)
     files = {

@@ -24,10 +24,12 @@ from cim.asm.objects import (
     RegionAttributes,
     RelocationType,
     Section,
+    Symbol,
 )
 from cim.asm.program_text import Show, labels_of, program_lines, symbol_text
 
 VALUES_A_LINE = 16
+ENTRY = ".Lentry"
 DIRECTIVES = {2: ".half", 4: ".word", 8: ".quad"}
 
 
@@ -124,7 +126,10 @@ def _data_lines(obj: Object, index: int) -> Iterator[str]:
 
 
 def image_as_object(image: Image) -> Object:
-    """An image seen as an object without symbols or relocations, to be shown by the same code."""
+    """An image seen as an object without relocations, to be shown by the same code.
+
+    Its only symbols are labels where cores do not start at their first instruction.
+    """
     config = image.config
     attributes = Attributes(
         mode=ModeAttributes(config.mode, config.ifm, config.ofm),
@@ -132,8 +137,12 @@ def image_as_object(image: Image) -> Object:
         extensions=config.extensions,
         locations=config.locations,
     )
-    sections = []
+    sections: list[Section] = []
+    symbols = []
     for core in config.cores:
+        if core.entry:
+            label = Symbol(ENTRY, "label", len(sections), core.entry, 0, False)
+            symbols.append(label)
         parameters = {k: v.tolist() for k, v in image.parameters(core).items()}
         attributes.cores.append(
             CoreAttributes(
@@ -161,4 +170,4 @@ def image_as_object(image: Image) -> Object:
             content = image.content[start : start + region.content.size]
         raw = np.frombuffer(content, dtype=np.uint8)
         sections.append(Section("region", region.name, 64, len(raw), raw))
-    return Object(str(image.path), sections, [], attributes)
+    return Object(str(image.path), sections, symbols, attributes)

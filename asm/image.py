@@ -46,10 +46,10 @@ class Region(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     content: Segment | None
 
 
-class CoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What the setup phase programs into one core. `rows` x `columns` are used; both 0: no crossbar.
 
-    `program` is also shared-memory content, at byte `address`. `parameters` hold one 4-byte element a
+    `program` is also shared-memory content, at byte `address`, and starts at its byte `entry`. `parameters` hold one 4-byte element a
     column. `lines` holds one uint32 an instruction, an index into `Config.locations`.
     """
 
@@ -64,6 +64,7 @@ class CoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lines: Segment
     weights: Segment | None
     parameters: dict[str, Segment]
+    entry: Natural = 0
 
 
 class Location(msgspec.Struct, frozen=True, array_like=True):

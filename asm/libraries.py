@@ -29,12 +29,15 @@ def find_library(name: str, folders: Iterable[str]) -> str:
 
 
 def pull_members(
-    objects: Iterable[Object], archives: Iterable[list[Object]], defined: Iterable[str] = ()
+    objects: Iterable[Object],
+    archives: Iterable[list[Object]],
+    defined: Iterable[str] = (),
+    wanted: Iterable[str] = (),
 ) -> list[Object]:
     """The objects, then the members that define a symbol undefined so far, until nothing changes.
 
     Where several members define a symbol, the first of the first archive is taken. `defined` are symbols
-    that need none.
+    that need none, `wanted` ones that no object need name.
     """
     pulled = list(objects)
     offered: dict[str, Object] = {}
@@ -45,13 +48,13 @@ def pull_members(
     known = set(defined)
     for obj in pulled:
         known.update(defined_names(obj))
-    waiting = list(pulled)
+    waiting = [list(wanted), *map(undefined_names, pulled)]
     while waiting:
-        for name in undefined_names(waiting.pop(0)):
+        for name in waiting.pop(0):
             if name in known or name not in offered:
                 continue
             pulled.append(offered[name])
-            waiting.append(offered[name])
+            waiting.append(undefined_names(offered[name]))
             known.update(defined_names(offered[name]))
     return pulled
 

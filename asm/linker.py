@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cim.asm import byte_sections, capacity
 from cim.asm.capacity import CorePart, RegionPart, RegionPiece
+from cim.asm.entries import set_entries
 from cim.asm.image import Image, Location
 from cim.asm.layout import ADDRESS_SPACE, Layout, lay_out
 from cim.asm.make_image import ImageMaker
@@ -40,12 +41,13 @@ class LinkOptions:
     """What the command line adds to the objects.
 
     `defsyms` are absolute symbols, addresses or core numbers; `leave_out` names regions
-    and byte sections that are dropped, each with its object.
+    and byte sections that are dropped, each with its object; `entries` labels at which cores start.
     """
 
     layout: Layout = field(default_factory=Layout)
     defsyms: Mapping[str, int] = field(default_factory=dict)
     leave_out: frozenset[tuple[str, str]] = frozenset()
+    entries: tuple[str, ...] = ()
 
 
 def link(objects: Iterable[Object], name: str, options: LinkOptions | None = None) -> Image:
@@ -73,6 +75,7 @@ class _Linker:
         self.mode = self._numeric_mode()
         self._collect_parts()
         self._collect_globals()
+        self.found += set_entries(self.options.entries, self.cores, self.objects, self.globals)
         self.stop_on_errors()
         self.found += capacity.check(
             self.machine, self.mode, self.cores, self.regions, self.path.stem

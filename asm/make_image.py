@@ -100,6 +100,7 @@ class ImageMaker:
             lines=add(renumber[core.text.lines].tobytes()),
             weights=add(core.crossbar.data.tobytes()) if core.crossbar is not None else None,
             parameters=parameters,
+            entry=core.entry,
         )
 
     def _region_config(self, region: RegionPart, add: Any) -> Region:

@@ -23,6 +23,7 @@ def map_text(image: Image) -> str:
     lines += ["", "cores", f"{'number':>8} {'hg':>4} {'vg':>4} {'rows':>5} {'columns':>7}  name"]
     lines += [
         f"{c.number:>8} {c.hg:>4} {c.vg:>4} {c.rows:>5} {c.columns:>7}  {c.name}"
+        + (f", starts at {c.address + c.entry:#x}" if c.entry else "")
         for c in config.cores
     ]
     return "\n".join(lines) + "\n"

@@ -139,6 +139,10 @@ class _Checker:
         )
         words = core.program.size // 8
         self.inside(core.program, f"the program of {who}", 8 * words)
+        self.require(
+            core.entry % 8 == 0 and core.entry < max(core.program.size, 1),
+            f"the entry of {who} is {core.entry}, which is none of its instructions",
+        )
         self.inside(core.lines, f"the lines of {who}", 4 * words)
         self.require(
             core.address + core.program.size <= config.memory_bytes,

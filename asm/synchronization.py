@@ -6,7 +6,7 @@ import numpy as np
 
 from cim.asm.image import Image
 from cim.diagnostics import Diagnostic, Note
-from cim.isa.encoding import decode
+from cim.isa.encoding import WORD_BYTES, decode
 from cim.isa.load import load_isa
 
 
@@ -19,7 +19,8 @@ def check_synchronization(image: Image) -> list[Diagnostic]:
     callers: dict[int, list[str]] = {}
     waits = {}
     for core in image.config.cores:
-        decoded = decode(isa, image.words(core))
+        first = core.entry // WORD_BYTES
+        decoded = decode(isa, image.words(core)[first:])
         targets, counts = np.unique(
             decoded.operands["core"][decoded.index == call], return_counts=True
         )
@@ -35,8 +36,8 @@ def check_synchronization(image: Image) -> list[Diagnostic]:
         beyond = np.flatnonzero(values > total)
         if not beyond.size:
             continue
-        pc = int(beyond[0])
-        location = image.location(core, pc)
+        pc = int(beyond[0])  # counted from the entry
+        location = image.location(core, core.entry // WORD_BYTES + pc)
         who = ", ".join(callers.get(number, [])) or "no core"
         found.append(
             Diagnostic(

@@ -160,7 +160,7 @@ def callers_of(prepared: Prepared, cores: NDArray[Any], target: int) -> list[Cal
     at = np.flatnonzero(
         (prepared.program["op"] == layout.CALL) & (prepared.program["arg"] == target)
     )
-    owners = np.searchsorted(prepared.cores["pc"], at, side="right") - 1
+    owners = np.searchsorted(prepared.starts, at, side="right") - 1
     found = []
     for owner in np.unique(owners):
         own = at[owners == owner]
@@ -188,7 +188,7 @@ def deadlock(prepared: Prepared, cores: NDArray[Any], cycle: int) -> DeadlockErr
             notes=tuple(notes),
         )
     ])  # fmt: skip
-    starts = prepared.cores["pc"]
+    starts = prepared.starts
     problem.blocked = {
         prepared.configs[core].number: int(cores[core]["pc"] - starts[core]) for core in blocked
     }

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from cim.asm.image import Config, CoreConfig, Image
 from cim.diagnostics import error
 from cim.emulator import layout
-from cim.isa.encoding import Decoded, decode
+from cim.isa.encoding import WORD_BYTES, Decoded, decode
 from cim.isa.interpreter import PARAMETERS
 from cim.isa.load import load_isa
 from cim.isa.machine import TIMING_KEYS, Machine
 from cim.isa.model import CLASSES
 from cim.isa.numerics import DTYPES
 
+NO_CLASS = 255  # of an instruction that is never run
 CHUNK_WORDS = 1 << 18  # decoding takes some 100 bytes a word, so a large image is done in pieces
 
 
@@ -25,13 +26,15 @@ CHUNK_WORDS = 1 << 18  # decoding takes some 100 bytes a word, so a large image 
 class Prepared:
     """An image, decoded. Nothing in it is changed by a run.
 
-    Cores are counted by their position in `configs`, which is sorted by core number. `kinds` describes
-    the buffers by code; `classes` has each instruction's position in `CLASSES`.
+    Cores are counted by their position in `configs`, which is sorted by core number; the program of each
+    begins at its `starts`. `kinds` describes the buffers by code; `classes` has each instruction's position in
+    `CLASSES`. What stands before a core's entry is never run: `ILLEGAL`, and of no class.
     """
 
     image: Image
     configs: list[CoreConfig]
     program: NDArray[Any]
+    starts: NDArray[np.int64]
     cores: NDArray[Any]
     kinds: NDArray[Any]
     cells_int: NDArray[np.int16]
@@ -51,13 +54,12 @@ class Prepared:
 
     def span(self, position: int) -> tuple[int, int]:
         """Where a core's instructions begin and end in `program`."""
-        core = self.cores[position]
-        return int(core["pc"]), int(core["end"])
+        return int(self.starts[position]), int(self.cores[position]["end"])
 
     def calls(self) -> NDArray[np.int64]:
         """The (called, calling) positions of all CALLs to cores that exist: each pair once, sorted."""
         at = np.flatnonzero(self.program["op"] == layout.CALL)
-        caller = np.searchsorted(self.cores["pc"], at, side="right") - 1
+        caller = np.searchsorted(self.starts, at, side="right") - 1
         pairs = np.stack([self.program["arg"][at].astype(np.int64), caller], axis=1)
         return np.unique(pairs[pairs[:, 0] != layout.NO_CORE], axis=0)
 
@@ -77,7 +79,11 @@ def prepare(image: Image) -> Prepared:
         decoded = decode(load_isa(), words)
         _translate(decoded, config.mode, numbers, program[part], classes[part], str(image.path))
     cores = np.zeros(len(configs), dtype=layout.CORE)
-    cores["pc"], cores["end"] = starts[:-1], starts[1:]
+    entries = starts[:-1] + np.array([core.entry // WORD_BYTES for core in configs], dtype=np.int64)
+    for start, entry in zip(starts[:-1], entries, strict=True):
+        program[start:entry] = np.zeros((), dtype=layout.INSTRUCTION)
+        classes[start:entry] = NO_CLASS
+    cores["pc"], cores["end"] = entries, starts[1:]
     cells = _place_weights(image, configs, cores)
     empty_int, empty_f32 = np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.float32)
     is_float = config.mode == "f32"
@@ -85,6 +91,7 @@ def prepare(image: Image) -> Prepared:
         image=image,
         configs=configs,
         program=program,
+        starts=starts[:-1],
         cores=cores,
         kinds=_buffers(config),
         cells_int=empty_int if is_float else cells,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cim.isa.model import Instruction, Isa, Operand
 
 Words = NDArray[np.uint64]
+WORD_BYTES = 8  # of an instruction
 ILLEGAL = -1
 
 

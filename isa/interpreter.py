@@ -24,12 +24,13 @@ class CoreProgram:
     """What the setup phase gives one core.
 
     `weights` is [used rows][used columns] in the mode's cell type, None for a core without a crossbar;
-    parameter vectors may be shorter than M, the rest keeps its default.
+    parameter vectors may be shorter than M, the rest keeps its default. `entry` counts instructions.
     """
 
     words: Words
     weights: NDArray[Any] | None = None
     parameters: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    entry: int = 0
 
 
 class Fault(Exception):
@@ -102,7 +103,7 @@ class CoreState:
         self.weights = program.weights
         self.decoded: Decoded = decode(isa, program.words)
         self.seq_nr = 0
-        self.pc = 0
+        self.pc = program.entry
 
     @property
     def finished(self) -> bool:
