@@ -8,17 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cim.asm import data, directives, messages
-from cim.asm.blocks import FlatRun, For, If, Let, Node, Statement, read_blocks
+from cim.asm.batches import FlatRun
+from cim.asm.blocks import For, If, Let, Node, Statement, read_blocks
 from cim.asm.expansion import MAX_BYTES, Expander, Lanes, Piece
 from cim.asm.expressions import ExpressionError, Number, shown
 from cim.asm.find_files import Files
-from cim.asm.flat import WORD_BYTES, groups_of, piece_of, single_piece, statements_of
+from cim.asm.flat import (
+    WORD_BYTES,
+    groups_of,
+    piece_of,
+    single_piece,
+    sizes_of,
+    statements_of,
+    tree_of,
+)
 from cim.asm.forecast import MAX_PASSES, Forecast, Sized, Stretch, circles
 from cim.asm.image import Location
 from cim.asm.instructions import Context, Use, encode_piece
 from cim.asm.local_labels import is_local
+from cim.asm.locations import Locations
 from cim.asm.names import Names
 from cim.asm.objects import (
     RELOCATION,
@@ -90,7 +101,9 @@ class _Parsed:
 
 def _parse(source: Source, files: Files, by_shape: bool) -> _Parsed:
     found: list[Diagnostic] = []
-    nodes, more = read_blocks(Preprocessor(source, files.source, found).lines(), by_shape)
+    plain = [*load_isa().by_mnemonic, *data.ELEMENT_BYTES] if by_shape else ()
+    lines = Preprocessor(source, files.source, found, plain).lines()
+    nodes, more = read_blocks(lines, by_shape)
     return _Parsed(source, nodes, found + more)
 
 
@@ -109,7 +122,7 @@ class Assembler:
         self.sections = Sections()
         self.sources: list[Source] = []
         self.found: list[Diagnostic] = []
-        self.locations: dict[Location, int] = {}
+        self.locations = Locations()
         self.names = Names(
             self.isa, self.sections, self.attributes.cores, defines, forecast, self.found.append,
             self._location,
@@ -164,7 +177,6 @@ class Assembler:
             order = {id(source): index for index, source in enumerate(self.sources)}
             self.found.sort(key=lambda d: _sort_key(d, order))
             raise CimError(self.found)
-        self.attributes.locations = list(self.locations)
         self.attributes.definitions = {
             key: location
             for key, location in self.names.definitions.items()
@@ -172,6 +184,7 @@ class Assembler:
         }
         table = self.names.table(keep_local)
         sections = self.sections.finish(table.number, table.moved)
+        self.attributes.locations = self.locations.resolve(sections)
         return Object(self.name, sections, table.symbols, self.attributes)
 
     def _top_level(self, node: Node) -> None:
@@ -212,9 +225,10 @@ class Assembler:
         if section is not None and stretches:
             self.sized.append(Sized(where, place, section.name, self.names.order, stretches))
 
-    def location_id(self, where: Where) -> int:
-        """The line's index in the object's locations, under the name that `.file` set."""
-        return self.locations.setdefault(self._location(where), len(self.locations))
+    def _location_keys(self, where: Where, count: int = 1) -> NDArray[np.uint64]:
+        """The keys of lines in a row, under the name that `.file` set."""
+        location = self._location(where)
+        return self.locations.keys(location.file, location.line, count)
 
     def _location(self, where: Where) -> Location:
         return self.recorded.location(where)
@@ -240,7 +254,7 @@ class Assembler:
                 "a program cannot be padded: there is no instruction that does nothing",
                 statement.tree.op_place,
             )
-        self.sections.add(Block(np.zeros(size, dtype=np.uint8), np.zeros(0, dtype="<u4")))
+        self.sections.add(Block(np.zeros(size, dtype=np.uint8), np.zeros(0, dtype=np.uint64)))
 
     def size_of(self, statement: Statement, lanes: Lanes) -> Number:
         """Bytes of a statement inside a block."""
@@ -274,25 +288,36 @@ class Assembler:
         return lambda name: self.files.find(name, where.source)[1]
 
     def _emit_run(self, run: FlatRun) -> None:
-        """Instructions outside blocks: all lines of a shape at once, or where that fails one by one."""
-        if not self.sections.in_text:
+        """Plain lines outside blocks: all lines of a shape at once, or where that fails one by one."""
+        shapes = np.unique(run.shapes).tolist()
+        try:
+            together = all(self._belongs_here(tree_of(run, shape)) for shape in shapes)
+            sizes = sizes_of(run)
+        except ExpressionError:
+            together = False
+        if not together:
             for statement in statements_of(run):
                 self._try(statement.where, self._top_level, statement)
             return
-        ids = np.array([self.location_id(where) for where in run.wheres])
-        block = Block(np.zeros(WORD_BYTES * len(run.wheres), np.uint8), ids.astype("<u4"))
+        offsets = np.cumsum(sizes) - sizes
+        keys = self._location_keys(run.where(0), len(run))
+        words = sizes // WORD_BYTES if self.sections.in_text else 0
+        block = Block(np.zeros(sizes.sum(), np.uint8), np.repeat(keys, words))
         for indices in groups_of(run):
-            piece = piece_of(run, indices)
             try:
-                if piece is not None:
-                    self._emit_piece(piece, block)
-                    continue
+                self._emit_piece(piece_of(run, indices, offsets, sizes), block)
             except ExpressionError:
-                pass  # said below, with its line and the numbers that stand there
-            for index in indices.tolist():
-                where = run.wheres[index]
-                self._try(where, lambda i: self._emit_piece(single_piece(run, i), block), index)
+                # Said line by line, with the numbers that stand there.
+                for index in indices.tolist():
+                    piece = single_piece(run, index, offsets, sizes)
+                    self._try(piece.statement.where, lambda p: self._emit_piece(p, block), piece)
         self.sections.add(block)
+
+    def _belongs_here(self, tree: Line) -> bool:
+        """Whether the current section may hold an instruction, or data of this kind."""
+        if self.sections.in_text:
+            return tree.op == ".quad" or tree.op not in data.DIRECTIVES
+        return self.sections.here is not None and tree.op in data.DIRECTIVES
 
     def _try(self, where: Where, action: Callable[[Any], None], argument: object) -> None:
         """Have a fault of a line reported, and go on."""
@@ -314,13 +339,13 @@ class Assembler:
             return
         in_text = self.sections.in_text
         words = size // WORD_BYTES if in_text else 0
-        block = Block(np.zeros(size, dtype=np.uint8), np.zeros(words, dtype="<u4"))
+        block = Block(np.zeros(size, dtype=np.uint8), np.zeros(words, dtype=np.uint64))
         for piece in pieces:
             self._try(piece.statement.where, lambda p: self._emit_piece(p, block), piece)
             if in_text:
                 first = piece.offsets // WORD_BYTES
                 for word in range(_words(piece.statement.tree)):
-                    block.lines[first + word] = self.location_id(piece.statement.where)
+                    block.lines[first + word] = self._location_keys(piece.statement.where)
         self.sections.add(block)
 
     def _emit_piece(self, piece: Piece, block: Block) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from cim.asm.batches import FlatRun
 from cim.asm.expressions import DEFINED
-from cim.asm.shapes import Template, cut, fill, is_number, template_of
+from cim.asm.shapes import parse_line
 from cim.asm.syntax import Expression, Keyword, Line, LineError, Op, Place, parse_whole_line
 from cim.asm.where import Where
 from cim.diagnostics import Diagnostic
@@ -50,18 +51,6 @@ class If:
     branches: list[tuple[Expression | None, list[Node]]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class FlatRun:
-    """Instructions outside blocks, one after another, not yet made into trees.
-
-    Entry i stands at `wheres[i]` and is `templates[i]` filled with `literals[i]`.
-    """
-
-    wheres: list[Where] = field(default_factory=list)
-    templates: list[Template] = field(default_factory=list)
-    literals: list[tuple[str, ...]] = field(default_factory=list)
-
-
 Node = Statement | Let | For | If
 MAX_NESTED = 64
 
@@ -74,47 +63,32 @@ class _Stop(Exception):
 
 
 def read_blocks(
-    lines: Iterable[tuple[Where, str]], by_shape: bool = True
+    lines: Iterable[tuple[Where, str] | FlatRun], by_shape: bool = True
 ) -> tuple[list[Node | FlatRun], list[Diagnostic]]:
     """All nodes of some lines, and a diagnostic for every line that cannot be used.
 
     With `by_shape` lines of the same shape are parsed once; the result means the same without.
     """
     reader = _Reader()
+    parse = parse_line if by_shape else parse_whole_line
     found: list[Diagnostic] = []
-    for where, text in lines:
-        try:
-            if not by_shape:
-                reader.add(where, parse_whole_line(text))
-                continue
-            pieces = cut(text)
-            if not pieces.shape:
-                continue
-            template = template_of(pieces.shape)
-            if template is None:
-                reader.add(where, parse_whole_line(text))
-            elif (
-                not reader.open
-                and _is_plain_instruction(template.tree)
-                and all(map(is_number, pieces.literals))
-            ):
-                reader.add_flat(where, template, pieces.literals)
-            else:
-                reader.add(where, fill(template, pieces.literals))
-        except (LineError, _Stop) as problem:
-            found.append(Diagnostic(problem.message, where.span(problem.place)))
-            # A block whose opening line is wrong is still a block: its end must not be an error as well.
-            word = text.split(maxsplit=1)[0].lower() if text.split() else ""
-            if word in (".for", ".rept", ".if", ".ifdef", ".ifndef"):
-                reader.open_broken(where, word)
+    for item in lines:
+        if isinstance(item, FlatRun) and not reader.open:
+            reader.top.append(item)
+            continue
+        for where, text in item.lines() if isinstance(item, FlatRun) else (item,):
+            try:
+                reader.add(where, parse(text))
+            except (LineError, _Stop) as problem:
+                found.append(Diagnostic(problem.message, where.span(problem.place)))
+                # A block whose opening line is wrong is still a block: its end must not be an error as well.
+                word = text.split(maxsplit=1)[0].lower() if text.split() else ""
+                if word in (".for", ".rept", ".if", ".ifdef", ".ifndef"):
+                    reader.open_broken(where, word)
     found += reader.unclosed()
     if reader.too_deep:  # what is so deep is not looked at any further
         return [], [*found, *reader.too_deep[:1]]
     return reader.top, found
-
-
-def _is_plain_instruction(tree: Line) -> bool:
-    return tree.op is not None and not tree.labels and not tree.op.startswith(".")
 
 
 class _Reader:
@@ -123,16 +97,6 @@ class _Reader:
         self.open: list[For | If] = []
         self.too_deep: list[Diagnostic] = []
         self.bodies: list[list[Any]] = [self.top]
-
-    def add_flat(self, where: Where, template: Template, literals: tuple[str, ...]) -> None:
-        """One more instruction outside blocks."""
-        run = self.top[-1] if self.top else None
-        if not isinstance(run, FlatRun):
-            run = FlatRun()
-            self.top.append(run)
-        run.wheres.append(where)
-        run.templates.append(template)
-        run.literals.append(literals)
 
     def add(self, where: Where, tree: Line) -> None:
         handler = {

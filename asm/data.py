@@ -36,9 +36,7 @@ def size_of(tree: Line, lanes: Lanes, evaluate: Evaluate, read_file: ReadFile) -
     """Bytes that a data directive takes, one number or one a lane. Raises `ExpressionError`."""
     operands = tree.operands
     if tree.op in ELEMENT_BYTES:
-        if not operands:
-            raise ExpressionError(f"{tree.op} needs a value", tree.op_place)
-        return ELEMENT_BYTES[tree.op] * len(operands)
+        return element_bytes(tree)
     if tree.op == ".space":
         if len(operands) != 1:
             raise ExpressionError(".space must be: .space BYTES", tree.op_place)
@@ -47,6 +45,13 @@ def size_of(tree: Line, lanes: Lanes, evaluate: Evaluate, read_file: ReadFile) -
         count, width, _ = _fill(tree)
         return _constant(count, lanes, evaluate, "the count") * _width(width, lanes, evaluate)
     return len(_bytes(tree, lanes, evaluate, read_file))
+
+
+def element_bytes(tree: Line) -> int:
+    """Bytes that a directive with one value an operand takes. Raises `ExpressionError` if it has none."""
+    if not tree.operands:
+        raise ExpressionError(f"{tree.op} needs a value", tree.op_place)
+    return ELEMENT_BYTES[tree.op or ""] * len(tree.operands)
 
 
 def content_of(

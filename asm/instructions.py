@@ -197,7 +197,8 @@ def _value(
         if context.mode is None:
             raise ExpressionError(".mode must come before an immediate", place)
         try:
-            return immediate_bits(value.number, context.mode)
+            bits = immediate_bits(value.number, context.mode)
+            return bits if bits.ndim else int(bits)
         except ValueError as problem:
             raise ExpressionError(str(problem), place) from None
     if isinstance(value.number, float):

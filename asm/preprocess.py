@@ -7,9 +7,11 @@ filled in, whose origin is the line that called the macro; diagnostics show the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from cim.asm.batches import Batch, FlatRun, batch_at
+from cim.asm.syntax import canonical_op
 from cim.asm.where import Where
 from cim.diagnostics import Diagnostic, Note, Source
 
@@ -43,31 +45,40 @@ class _Input:
     source: Source
     depth: int
     next: int = 0
+    batch: Batch | None = None
 
 
 class Preprocessor:
     """Gives the lines of a source with includes and macros expanded.
 
     `read_include` finds an included file (given its name and the including source) or raises OSError.
-    Problems are added to `found`.
+    Problems are added to `found`. Runs of plain lines that begin with one of `plain` are given as such; without
+    any, all lines are given one by one.
     """
 
     def __init__(
-        self, source: Source, read_include: Callable[[str, Source], Source], found: list[Diagnostic]
-    ) -> None:
+        self, source: Source, read_include: Callable[[str, Source], Source], found: list[Diagnostic],
+        plain: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        self.plain = set(plain)
         self.read_include = read_include
         self.found = found
         self.stack = [_Input(source, 0)]
         self.macros: dict[str, _Macro] = {}
         self.counter = 0
 
-    def lines(self) -> Iterator[tuple[Where, str]]:
+    def lines(self) -> Iterator[tuple[Where, str] | FlatRun]:
         """Every line to parse."""
         while self.stack:
             current = self.stack[-1]
             texts = current.source.lines
             if current.next >= len(texts):
                 self.stack.pop()
+                continue
+            run = self._run(current)
+            if run is not None:
+                current.next += len(run)
+                yield run
                 continue
             text = texts[current.next]
             where = Where(current.source, current.source.first_line + current.next)
@@ -82,6 +93,12 @@ class Preprocessor:
                 self._expand(where, self.macros[word], call, text)
             else:
                 yield where, text
+
+    def _run(self, current: _Input) -> FlatRun | None:
+        """The run of plain lines that comes next, if one does."""
+        if current.batch is None or current.next >= current.batch.end:
+            current.batch = batch_at(current.source, current.next, self.plain)
+        return current.batch.run_at(current.next) if current.batch else None
 
     def fail(self, message: str, where: Where, text: str, start: int = 0, end: int = 0) -> None:
         """Report a problem at columns of a line, by default at its first word."""
@@ -147,6 +164,12 @@ class Preprocessor:
             self.fail(f"macro '{name}' is already defined", where, text)
             return
         self.macros[name] = _Macro(name, parameters, where.source, where.line + 1, body)
+        op = canonical_op(name)
+        if op in self.plain:  # lines that begin so are, or may be, calls of the macro from now on
+            self.plain.remove(op)
+            for current in self.stack:
+                if current.batch is not None:
+                    current.batch.mark(self.plain)
 
     def _body(self, where: Where, text: str, opener: str, closer: str) -> list[str]:
         """The lines up to the matching closer, which are taken off the input."""

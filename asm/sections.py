@@ -13,10 +13,10 @@ from cim.asm.objects import Section, no_relocations
 
 @dataclass
 class Block:
-    """What one top-level node adds to a section: bytes, a location for each word of text, relocations."""
+    """What one top-level node adds to a section: bytes, the key of a line for each word of text, relocations."""
 
     content: NDArray[np.uint8]
-    lines: NDArray[np.uint32]
+    lines: NDArray[np.uint64]
     relocations: list[NDArray[Any]] = field(default_factory=list)
 
 

@@ -1,38 +1,32 @@
-"""Lines of the same shape are parsed once: the numbers are taken out, the rest is what Lark sees.
+"""Lines of the same shape are parsed once: numbers and names are taken out, the rest is what Lark sees.
 
 The grammar stays the only authority. A line is cut by the grammar's own terminals; what Lark makes of the shape
-is filled with the line's numbers, and its columns moved by their widths, which gives the very tree that Lark
-would make of the line. Whatever is not right is left to Lark and the whole line.
+is filled with the line's numbers and names, and its columns moved by their widths, which gives the very tree that
+Lark would make of the line. Whatever is not right is left to Lark and the whole line.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from cim.asm.syntax import (
-    Expression,
-    Items,
-    Keyword,
-    Label,
     Line,
     LineError,
     Op,
-    Operand,
     Place,
-    Slice,
-    Text,
+    canonical_op,
     check_numeric_label,
     parse_whole_line,
     read_number,
     terminal_pattern,
 )
+from cim.asm.tree_copy import TreeCopy
 
 PLACEHOLDER = "0"
-_NOT_SLOTS = ("COMMENT", "STRING", "CHARACTER", "NAME", "LOCAL")
+NAME_PLACEHOLDER = "a"
 SLOT = "\0"  # a slot's number as a name in a template; no name in a source begins so
 
 
@@ -53,10 +47,22 @@ class Cut:
 
 
 @cache
-def _tokens() -> re.Pattern[str]:
-    """The terminals that may hold digits, NUMBER last and captured."""
-    others = "|".join(terminal_pattern(name) for name in _NOT_SLOTS)
-    return re.compile(f"{others}|({terminal_pattern('NUMBER')})")
+def _tokens(wanted: str) -> re.Pattern[str]:
+    """The terminals that may hold digits or letters, the wanted one captured."""
+    names = ["COMMENT", "STRING", "CHARACTER", "NAME", "LOCAL", "NUMBER"]
+    patterns = {name: terminal_pattern(name) for name in names}
+    patterns[wanted] = f"({patterns[wanted]})"
+    return re.compile("|".join(patterns.values()))
+
+
+def _found(wanted: str, text: str) -> list[re.Match[str]]:
+    """The tokens of one kind in a line."""
+    return [match for match in _tokens(wanted).finditer(text) if match.lastindex is not None]
+
+
+def names_in(text: str) -> list[re.Match[str]]:
+    """The names in a line."""
+    return _found("NAME", text)
 
 
 def cut(text: str) -> Cut:
@@ -69,41 +75,56 @@ def cut(text: str) -> Cut:
         literals.append(match[0])
         return PLACEHOLDER
 
-    shape = _tokens().sub(take, text).rstrip()
+    shape = _tokens("NUMBER").sub(take, text).rstrip()
     return Cut(shape, tuple(literals))
 
 
 @lru_cache(maxsize=65536)
 def template_of(shape: str) -> Template | None:
     """The parsed shape, None where it is not a right line (or one with a number of its own)."""
-    try:
-        tree = parse_whole_line(shape)
-    except LineError:
+    numbers = _found("NUMBER", shape)
+    # What is left of a number can become part of another token: `0x1.5`, cut to `0.5`, is one number.
+    if any(match[0] != PLACEHOLDER for match in numbers):
         return None
-    starts = tuple(
-        match.start(match.lastindex) + 1
-        for match in _tokens().finditer(shape)
-        if match.lastindex is not None
+    tree = _parse_shape(shape, len(numbers))
+    if tree is None:
+        return None
+    starts = tuple(match.start() + 1 for match in numbers)
+    return Template(_SlotNamer(starts).line(tree), starts)
+
+
+def _parse_shape(shape: str, numbers: int) -> Line | None:
+    """The tree of a shape: that of its skeleton, with the names put back."""
+    names = [match[0] for match in names_in(shape)]
+    skeleton = _tokens("NAME").sub(
+        lambda match: match[0] if match.lastindex is None else NAME_PLACEHOLDER, shape
     )
-    slots = {start: number for number, start in enumerate(starts)}
-    return Template(_named_slots(tree, slots), starts)
+    places = [match.start() + 1 for match in names_in(skeleton)]
+    # As above: `0$x` would become one token.
+    if len(places) != len(names) or len(_found("NUMBER", skeleton)) != numbers:
+        return _parse(shape)
+    tree = _parse_skeleton(skeleton)
+    return None if tree is None else _Renamer(places, names).line(tree)
 
 
 @lru_cache(maxsize=65536)
-def is_number(literal: str) -> bool:
-    """Whether the language reads the literal as a number."""
+def _parse_skeleton(skeleton: str) -> Line | None:
+    return _parse(skeleton)
+
+
+def _parse(text: str) -> Line | None:
     try:
-        read_number(literal, Place(1, 1))
+        return parse_whole_line(text)
     except LineError:
-        return False
-    return True
+        return None
 
 
 def parse_line(text: str) -> Line:
     """The tree of one line without its line end. Raises `LineError`."""
     pieces = cut(text)
     template = template_of(pieces.shape)
-    if template is None:
+    # A quote without its end is an error; around what is left of a number (`'12'`) it must not become a character.
+    if template is None or len(template.starts) != len(pieces.literals):
         return parse_whole_line(text)
     return fill(template, pieces.literals)
 
@@ -115,102 +136,67 @@ def fill(template: Template, literals: Sequence[str]) -> Line:
     return _Filler(template, literals).line(template.tree)
 
 
-class _Filler:
-    """Copies a template's tree with numbers for slots and columns moved."""
+class _Filler(TreeCopy):
+    """Puts numbers where a template has slots."""
 
     def __init__(self, template: Template, literals: Sequence[str]) -> None:
-        self.starts = template.starts
-        self.growth = []
-        total = 0
-        for literal in literals:
-            total += len(literal) - len(PLACEHOLDER)
-            self.growth.append(total)
+        super().__init__(template.starts, [len(text) - len(PLACEHOLDER) for text in literals])
         self.literals = literals
-        self.values = self._values(template.tree.labels)
+        labels = {label.name for label in template.tree.labels}
+        self.values = []
+        # Looked at in the order of Lark, so that the first mistake is the same.
+        for slot, (start, text) in enumerate(zip(template.starts, literals, strict=True)):
+            place = Place(self.column(start), self.column(start) + len(text))
+            if f"{SLOT}{slot}" in labels:
+                check_numeric_label(text, place)
+            self.values.append(read_number(text, place))
 
-    def _values(self, labels: tuple[Label, ...]) -> list[int | float]:
-        """The numbers of the literals, looked at in the order of Lark."""
-        numeric = {label.name for label in labels}
-        values: list[int | float] = []
-        for number, literal in enumerate(self.literals):
-            place = self._slot_place(number, literal)
-            if f"{SLOT}{number}" in numeric:
-                check_numeric_label(literal, place)
-            values.append(read_number(literal, place))
-        return values
-
-    def _slot_place(self, number: int, literal: str) -> Place:
-        start = self.starts[number] + (self.growth[number - 1] if number else 0)
-        return Place(start, start + len(literal))
-
-    def _column(self, column: int) -> int:
-        before = bisect_left(self.starts, column)
-        return column + (self.growth[before - 1] if before else 0)
-
-    def place(self, place: Place) -> Place:
-        return Place(self._column(place.start), self._column(place.end))
-
-    def line(self, tree: Line) -> Line:
-        labels = tuple(self.label(label) for label in tree.labels)
-        operands = tuple(self.operand(operand) for operand in tree.operands)
-        return Line(labels, tree.op, self.place(tree.op_place), operands)
-
-    def label(self, label: Label) -> Label:
-        name = label.name
-        if name.startswith(SLOT):
-            name = self.literals[int(name.removeprefix(SLOT))]
-        return Label(name, self.place(label.place))
-
-    def operand(self, operand: Operand) -> Operand:
-        place = self.place(operand.place)
-        if isinstance(operand, Expression):
-            return Expression(tuple(self.op(op) for op in operand.code), place)
-        if isinstance(operand, Slice):
-            lo, hi = self.operand(operand.lo), self.operand(operand.hi)
-            assert isinstance(lo, Expression)
-            assert isinstance(hi, Expression)
-            return Slice(operand.name, lo, hi, place)
-        if isinstance(operand, Items):
-            return Items(tuple(self.operand(item) for item in operand.items), place)
-        if isinstance(operand, Keyword):
-            return Keyword(operand.name, self.operand(operand.value), place)
-        return Text(operand.value, place)
+    def label(self, name: str, column: int) -> str:
+        del column
+        return self.literals[int(name[1:])] if name.startswith(SLOT) else name
 
     def op(self, op: Op) -> Op:
         if op.kind == "name" and op.value.startswith(SLOT):
             return Op("num", self.values[int(op.value[1:])], self.place(op.place))
-        return Op(op.kind, op.value, self.place(op.place))
+        return super().op(op)
 
 
-def _named_slots(tree: Line, slots: dict[int, int]) -> Line:
-    """The tree with every number that stands at a slot's column as a name."""
+class _SlotNamer(TreeCopy):
+    """Puts a slot where a number stands."""
 
-    def operand(node: Operand) -> Operand:
-        if isinstance(node, Expression):
-            return Expression(
-                tuple(
-                    Op("name", f"{SLOT}{slots[op.place.start]}", op.place)
-                    if op.kind == "num" and op.place.start in slots
-                    else op
-                    for op in node.code
-                ),
-                node.place,
-            )
-        if isinstance(node, Slice):
-            lo, hi = operand(node.lo), operand(node.hi)
-            assert isinstance(lo, Expression)
-            assert isinstance(hi, Expression)
-            return Slice(node.name, lo, hi, node.place)
-        if isinstance(node, Items):
-            return Items(tuple(operand(item) for item in node.items), node.place)
-        if isinstance(node, Keyword):
-            return Keyword(node.name, operand(node.value), node.place)
-        return node
+    def __init__(self, starts: Sequence[int]) -> None:
+        super().__init__(starts, [0] * len(starts))
+        self.slots = {start: f"{SLOT}{number}" for number, start in enumerate(starts)}
 
-    labels = tuple(
-        Label(f"{SLOT}{slots[label.place.start]}", label.place)
-        if label.place.start in slots
-        else label
-        for label in tree.labels
-    )
-    return Line(labels, tree.op, tree.op_place, tuple(operand(o) for o in tree.operands))
+    def label(self, name: str, column: int) -> str:
+        return self.slots.get(column, name)
+
+    def op(self, op: Op) -> Op:
+        slot = self.slots.get(op.place.start) if op.kind == "num" else None
+        return op if slot is None else Op("name", slot, op.place)
+
+
+class _Renamer(TreeCopy):
+    """Puts names where a skeleton has placeholders at columns `starts`."""
+
+    def __init__(self, starts: Sequence[int], names: Sequence[str]) -> None:
+        super().__init__(starts, [len(name) - len(NAME_PLACEHOLDER) for name in names])
+        self.names = dict(zip(starts, names, strict=True))
+
+    def label(self, name: str, column: int) -> str:
+        return self.names.get(column, name)  # `7:` is no name
+
+    def name(self, name: str, column: int) -> str:
+        del name
+        return self.names[column]
+
+    def mnemonic(self, op: str | None, column: int) -> str | None:
+        return None if op is None else canonical_op(self.names[column])
+
+    def op(self, op: Op) -> Op:
+        value = op.value
+        if op.kind == "name":
+            value = self.names.get(op.place.start, value)  # nor is `7b`
+        elif op.kind == "call":
+            value = (self.names[op.place.start], value[1])
+        return Op(op.kind, value, self.place(op.place))

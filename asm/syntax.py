@@ -113,6 +113,12 @@ ALIASES = {
 }  # fmt: skip
 
 
+def canonical_op(word: str) -> str:
+    """The name under which a statement's first word is known, however it was written."""
+    lower = word.lower()
+    return ALIASES.get(lower, lower)
+
+
 class LineError(Exception):
     """A line that cannot be parsed: columns and message."""
 
@@ -182,8 +188,7 @@ class _Builder(Transformer[Token, Line]):
         for part in parts:
             if not isinstance(part, Label):
                 op, operands = part
-                word = str(op).lower()
-                return Line(labels, ALIASES.get(word, word), _place(op), operands)
+                return Line(labels, canonical_op(str(op)), _place(op), operands)
         return Line(labels, None, Place(1, 1), ())
 
     def label(self, name: Token) -> Label:
@@ -202,8 +207,9 @@ class _Builder(Transformer[Token, Line]):
         return Slice(str(name), lo, hi, Place(_place(name).start, hi.place.end + 1))
 
     def items(self, *items: Operand) -> Items:
-        start = items[0].place.start - 1 if items else 1
-        return Items(items, Place(start, items[-1].place.end + 1 if items else 2))
+        if not items:
+            return Items((), Place(1, 1))
+        return Items(items, Place(items[0].place.start - 1, items[-1].place.end + 1))
 
     def string(self, token: Token) -> Text:
         return Text(_unescape(str(token)[1:-1], _place(token)), _place(token))

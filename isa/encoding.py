@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,11 +42,12 @@ def check_operand(operand: Operand, values: NDArray[np.int64]) -> None:
     bad = (values < operand.minimum) | (values > operand.maximum)
     if bad.any():
         index = int(np.argmax(bad))
-        raise OperandError(
-            operand.name,
-            index,
-            f"{operand.name} is {values.flat[index]}, must be {operand.minimum} to {operand.maximum}",
-        )
+        raise _out_of_range(operand, index, int(values.flat[index]))
+
+
+def _out_of_range(operand: Operand, index: int, value: int) -> OperandError:
+    text = f"{operand.name} is {value}, must be {operand.minimum} to {operand.maximum}"
+    return OperandError(operand.name, index, text)
 
 
 def encode(instruction: Instruction, operands: Mapping[str, ArrayLike]) -> Words:
@@ -52,6 +55,9 @@ def encode(instruction: Instruction, operands: Mapping[str, ArrayLike]) -> Words
 
     A buffer operand is its code, an immediate its 32 bits. Raises `OperandError` for a value out of range.
     """
+    if all(isinstance(number, int) for number in operands.values()):
+        one = _encode_one(instruction, cast("Mapping[str, int]", operands))
+        return np.array(one, dtype=np.uint64)
     arrays = np.broadcast_arrays(
         *(np.asarray(operands[name], dtype=np.int64) for name in instruction.operands)
     )
@@ -65,10 +71,30 @@ def encode(instruction: Instruction, operands: Mapping[str, ArrayLike]) -> Words
         holds = np.atleast_1d(_holds(constraint, values))
         if not holds.all():
             index = int(np.argmin(holds))
-            shown = ", ".join(f"{n} is {np.atleast_1d(v).flat[index]}" for n, v in values.items()
-                              if n in constraint.split())  # fmt: skip
-            raise OperandError(constraint.split()[0], index, f"{shown}; must be {constraint}")
+            bad = {name: np.atleast_1d(value).flat[index] for name, value in values.items()}
+            raise _broken(constraint, index, bad)
     return words
+
+
+def _encode_one(instruction: Instruction, values: Mapping[str, int]) -> int:
+    """As `encode`, without arrays: ten times as fast for a single word."""
+    word = instruction.match
+    for name, operand in instruction.operands.items():
+        value = values[name]
+        if not operand.minimum <= value <= operand.maximum:
+            raise _out_of_range(operand, 0, value)
+        word |= (value - operand.bias) << operand.field.lsb
+    for constraint in instruction.constraints:
+        if not _holds(constraint, values):
+            raise _broken(constraint, 0, values)
+    return word
+
+
+def _broken(constraint: str, index: int, values: Mapping[str, int]) -> OperandError:
+    """The error for a constraint that operands break, all of which are shown."""
+    words = constraint.split()
+    shown = ", ".join(f"{name} is {value}" for name, value in values.items() if name in words)
+    return OperandError(words[0], index, f"{shown}; must be {constraint}")
 
 
 def decode(isa: Isa, words: Words) -> Decoded:
@@ -113,10 +139,13 @@ def patch(operand: Operand, words: Words, values: NDArray[np.int64]) -> Words:
     return cleared | ((values - operand.bias).astype(np.uint64) << np.uint64(operand.field.lsb))
 
 
-def _holds(constraint: str, values: Mapping[str, NDArray[np.int64]]) -> NDArray[np.bool_]:
+def _holds(constraint: str, values: Mapping[str, Any]) -> Any:
+    """Whether a constraint holds: for numbers a bool, for arrays an array of them."""
     left, relation, right = constraint.split()
-    compare = {"<": np.less, "<=": np.less_equal, "!=": np.not_equal}[relation]
-    return np.asarray(compare(values[left], values[right]))
+    return _RELATIONS[relation](values[left], values[right])
+
+
+_RELATIONS = {"<": operator.lt, "<=": operator.le, "!=": operator.ne}
 
 
 def immediate_bits(values: ArrayLike, mode: str) -> NDArray[np.int64]:

@@ -1,9 +1,8 @@
-"""DWARF line tables: exact round trip, speed, and the real readelf and pyelftools as clients."""
+"""DWARF line tables: exact round trip, and the real readelf and pyelftools as clients."""
 
 import io
 import shutil
 import subprocess
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -58,14 +57,12 @@ def test_write_and_read_are_inverse(programs: list[list[Location]]) -> None:
     assert found == known  # known is in the order of first use
 
 
-def test_long_programs_are_fast_both_ways() -> None:
+def test_long_programs_come_back() -> None:
     count = 500_000
     lines = np.random.default_rng(0).integers(0, 1000, count).astype("<u4")
     known = [Location(f"f{i % 5}.s", 977 * i) for i in range(1000)]
-    start = time.perf_counter()
     (_, content), *_ = write_line_tables([Program("c", lines)], known)
     (back,), found = read_line_tables(content, [count])
-    assert time.perf_counter() - start < 3  # 0.6 s on the machine that this was written on
     assert [found[i] for i in back[:2000]] == [known[i] for i in lines[:2000]]
 
 

@@ -31,6 +31,22 @@ def test_decode_inverts_encode(program: list[Instance]) -> None:
             assert decoded.operands[name][i] == x.operands.get(name, 0)
 
 
+@given(instances(), st.data())
+def test_one_word_is_encoded_like_many(x: Instance, data: st.DataObject) -> None:
+    values = dict(x.operands)
+    if values and data.draw(st.booleans()):
+        values[data.draw(st.sampled_from(sorted(values)))] = data.draw(st.integers(-2, 2**33))
+
+    def outcome(operands):
+        try:
+            return np.atleast_1d(encode(x.instruction, operands)).tolist()
+        except OperandError as problem:
+            return problem.operand, problem.index, str(problem)
+
+    arrays = {name: np.array([value]) for name, value in values.items()}
+    assert outcome({name: int(value) for name, value in values.items()}) == outcome(arrays)
+
+
 @settings(max_examples=300)
 @given(words())
 def test_encode_inverts_decode_for_every_accepted_word(word: int) -> None:
