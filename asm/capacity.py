@@ -121,13 +121,6 @@ class _Checker:
                     f"{used - limit} too many (core.crossbar)",
                     core.obj.name,
                 )
-        memory = machine.instruction_memory_bytes
-        if isinstance(memory, int) and core.text.size > memory:
-            self.fail(
-                f"the program of {who} has {core.text.size} bytes, the instruction memory {memory}: "
-                f"{core.text.size - memory} too many (core.instruction_memory_bytes)",
-                core.obj.name,
-            )
         wanted = a.rows * a.columns * self.mode.cell.itemsize
         size = core.crossbar.size if core.crossbar is not None else 0
         if size != wanted:

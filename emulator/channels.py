@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from cim.emulator.layout import OLDEST_FIRST
+from cim.emulator.layout import LAST_TIME, OLDEST_FIRST
 from cim.emulator.values import inlined, jitted
 
-# Kinds of events. A fault comes before everything else of its cycle.
-FAULT, ASK_READ, DATA_READY, ASK_WRITE, RESPONSE_READY, CHANNEL_FREE, PAST_LIMIT = range(7)
+# Kinds of events. A fault comes before everything else of its cycle, a write at the banks before a read.
+(
+    FAULT, WRITE_AT_BANKS, READ_AT_BANKS, ASK_READ, DATA_READY, ASK_WRITE, RESPONSE_READY, CHANNEL_FREE,
+    BLOCK_END, CALL_ARRIVES, GO_ON, PAST_LIMIT,
+) = range(12)  # fmt: skip
 KIND_SHIFT = 18
-TIME_SHIFT = 21
+TIME_SHIFT = 22
 NUMBER_MASK = (1 << KIND_SHIFT) - 1
 KIND_MASK = (1 << (TIME_SHIFT - KIND_SHIFT)) - 1
 
@@ -28,7 +31,7 @@ BOUNDARY = 4096
 
 @jitted
 def push(heap, time, kind, number):
-    key = (time << TIME_SHIFT) | (kind << KIND_SHIFT) | number
+    key = (min(time, LAST_TIME) << TIME_SHIFT) | (kind << KIND_SHIFT) | number
     heap[0] += 1
     at = heap[0]
     while at > 1 and heap[at >> 1] > key:

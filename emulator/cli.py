@@ -137,7 +137,10 @@ def run_image_command(args: argparse.Namespace) -> int:
         files[Path(args.stats)] = stats.encode_stats(collected)
     write_all(files)
     if not args.quiet:
-        stats.print_summary(collected)
+        from cim.emulator.summary import print_summary
+
+        bound = collected.lower_bound
+        print_summary(collected, bound.cycles, bound.binding)
     return 0
 
 

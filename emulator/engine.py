@@ -1,12 +1,13 @@
 """The compiled engine: spec/timing.md and the operations of spec/isa.toml, as fast as they go.
 
-Jitted functions are in this module, in `channels.py` and in `values.py`. Import them only through `cim.emulator.compiled`:
-importing numba takes a second, and numba's cache notices no change in another module by itself.
+Jitted functions are in this module, `bus.py`, `channels.py` and `values.py`. Import them only through
+`cim.emulator.compiled`: importing numba takes a second, and numba's cache notices no change in another
+module by itself.
 
 An event is a request or a response on the bus. MVM, GPEU and a WAIT that is satisfied need none: they
 touch nothing but their own core, so a core runs ahead of the other cores up to its next access. All
-that an event in cycle t causes lies after t; therefore the events of a cycle can be gathered first,
-and its arbitrations done afterwards in any order.
+that an event in cycle t causes lies after t, or is an event of t itself; therefore the events of a cycle can
+be gathered first, and its arbitrations done afterwards in any order.
 """
 
 # ruff: noqa: I001, PLR1714, SIM109  (imports in few lines; a tuple costs time in jitted code)
@@ -20,22 +21,20 @@ import numpy as np
 
 from numba import njit
 
+from cim.emulator.bus import (
+    add_call, arbitrate, begin_access, end_block, reach_banks_read, reach_banks_write, receive_write, record,
+)  # fmt: skip
 from cim.emulator.channels import (
-    ASK_READ, ASK_WRITE, CHANNEL_FREE, DATA_READY, FAULT, KIND_MASK, KIND_SHIFT, NUMBER_MASK, PAST_LIMIT,
-    RESPONSE_READY, TIME_SHIFT, ask, beats_of, burst_stop, choose_next, choose_oldest, pop, push, touch,
+    ASK_READ, ASK_WRITE, BLOCK_END, CALL_ARRIVES, CHANNEL_FREE, DATA_READY, FAULT, GO_ON, KIND_MASK, KIND_SHIFT, NUMBER_MASK,
+    PAST_LIMIT, READ_AT_BANKS, RESPONSE_READY, TIME_SHIFT, WRITE_AT_BANKS, ask, pop, push, touch,
 )  # fmt: skip
 from cim.emulator.layout import (
-    AR, AW, B, BAD_BUFFER, BAD_CORE, BAD_CROSSBAR, BAD_INSTRUCTION, BAD_MEMORY, BAD_ROWS, CALL,
-    CALL_CYCLES, CALLS_DONE, CALLS_ISSUED, CHANNELS_OF_TARGET, CLR, DEADLOCKED, FAULTED, FINISHED,
-    FIRST_OF_TARGETS, FROM_BUFFER, GPEU_LATENCY, IB, ILLEGAL, IS_FLOAT, IS_NARROW,
-    ISSUE, LANES, LIMIT, LIMITED, LOAD, LOAD_CYCLES, LRELU, MOV, MVM, MVM_CYCLES, NO_CORE,
-    OB, OLDEST_FIRST, R, READ_LATENCY, READ_OUTSTANDING, READS_DONE, READS_ISSUED, REGISTER_LATENCY, STALL_AR,
-    STALL_AW, STALL_B, STALL_R, STALL_W, STORE, STORE_CYCLES, W, WAIT, WAIT_CYCLES, WIDTH, WRITE_LATENCY,
-    WRITE_OUTSTANDING, WRITES_DONE, WRITES_ISSUED,
+    AR, BAD_BUFFER, BAD_CORE, BAD_CROSSBAR, BAD_INSTRUCTION, BAD_MEMORY, BAD_ROWS, BLOCK, CALL, CLR, CORES,
+    DEADLOCKED, EXECUTED, FAULTED, FINISHED, FROM_BUFFER, GPEU_LATENCY, IB, ILLEGAL, IS_FLOAT, IS_NARROW, ISSUE,
+    LANES, LIMIT, LIMITED, LOAD, LRELU, MOV, MVM, MVM_CYCLES, NO_CORE, OB, PAUSED, R, STOP_AT, STORE, TRACED,
+    VALUES, WAIT,
 )  # fmt: skip
-from cim.emulator.values import (
-    OPTIONS, gpeu_f32, gpeu_int, inlined, mvm_f32, mvm_int, read_bytes, write_bytes,
-)  # fmt: skip
+from cim.emulator.values import OPTIONS, gpeu_f32, gpeu_int, inlined, mvm_f32, mvm_int
 
 
 class State(NamedTuple):
@@ -70,6 +69,9 @@ class State(NamedTuple):
     sums: Any
     totals: Any
     shared: Any
+    banks: Any
+    trace: Any
+    alone: Any
 
 
 # --- instructions ------------------------------------------------------------------------------------------
@@ -154,36 +156,30 @@ def fault_of(s, me, core, instruction):
 
 
 @inlined
-def begin_access(s, me, core, instruction, start):
-    """Ask for AR or AW of the first burst."""
-    if instruction.op == CALL:
-        core.address, core.stop = 0, 1  # one beat at the target, whatever the width
-        if s.shared == 0:
-            core.write_set = FIRST_OF_TARGETS + CHANNELS_OF_TARGET * np.int64(instruction.arg)
-        else:
-            core.write_set = AW
-    else:
-        kind = s.kinds[instruction.buffer]
-        core.address = instruction.arg
-        core.stop = (
-            core.address + (np.int64(instruction.hi) - np.int64(instruction.lo)) * kind.bytes
-        )
-        core.write_set = AW
-    core.next = core.address
-    core.head = core.address
-    core.asked = start
-    push(s.heap, start, ASK_READ if instruction.op == LOAD else ASK_WRITE, me)
+def trace_reserve(s):
+    """Records that one cycle can make without those of `advance`: two a channel, two for a CALL, the stalls."""
+    return 2 * s.channels.size + 4 * s.cores.size + 64
 
 
 @inlined
-def advance(s, me):
+def advance(s, me, now):
     """Run a core, whose last instruction completed at `core.time`, up to where it depends on others."""
     core = s.cores[me]
     time = core.time
     limit = s.scalars[LIMIT]
     while core.pc < core.end:
+        if core.pc == core.block_end:
+            core.time = time
+            push(s.heap, time, BLOCK_END, me)
+            return
+        if s.trace.size > 0 and s.scalars[TRACED] + trace_reserve(s) > s.trace.size:
+            # What this core does next lies after `now`, so that it can as well be found out then.
+            core.time = time
+            push(s.heap, max(time, now + 1), GO_ON, me)
+            return
         instruction = s.program[core.pc]
         op = instruction.op
+        before = time
         time += s.scalars[ISSUE]
         core.time = time
         if time > limit:
@@ -199,21 +195,32 @@ def advance(s, me):
             and core.rows_ready == 0
         ):
             s.written[me, instruction.lo : instruction.hi] = 1
-        if op == LOAD or op == STORE or op == CALL:
+        if s.alone.size > 0 and (op == LOAD or op == STORE or op == CALL):
+            time += s.alone[core.pc]
+            if op == CALL:  # one at a time, so that the heap has room
+                push(s.heap, time - 1, CALL_ARRIVES, np.int64(instruction.arg))
+                core.pc += 1
+                core.time = time
+                push(s.heap, time, GO_ON, me)
+                return
+        elif op == LOAD or op == STORE or op == CALL:
             begin_access(s, me, core, instruction, time)
             return
-        if op == WAIT:
+        elif op == WAIT:
             if core.seq_nr < np.int64(instruction.arg):
                 core.waiting = 1
                 core.goal = instruction.arg
                 return
         elif op == MVM:
-            execute_mvm(s, me, core)
+            if s.scalars[VALUES]:
+                execute_mvm(s, me, core)
             time += s.scalars[MVM_CYCLES]
         else:
-            execute_gpeu(s, me, instruction)
+            if s.scalars[VALUES]:
+                execute_gpeu(s, me, instruction)
             lanes = s.scalars[LANES]
             time += s.scalars[GPEU_LATENCY] + (np.int64(instruction.hi) + lanes - 1) // lanes
+        record(s, EXECUTED, 0, me, core.pc, before, core.time, time)
         core.pc += 1
     core.time = time
     if time > limit:
@@ -221,229 +228,84 @@ def advance(s, me):
 
 
 @inlined
-def complete(s, me, time, counter):
-    """The access or WAIT of a core is done: count its cycles and have it go on."""
-    core = s.cores[me]
-    s.counters[me, counter] += time - core.time
-    core.pc += 1
-    core.time = time
-    s.ready[0] += 1
-    s.ready[s.ready[0]] = me
+def advance_all(s, now):
+    """Have every core go on that can."""
+    while s.ready[0] > 0:
+        s.ready[0] -= 1
+        advance(s, s.ready[s.ready[0] + 1], now)
 
 
 @inlined
-def add_call(s, target, now):
-    """A CALL reaches its target."""
-    core = s.cores[target]
-    core.seq_nr = (core.seq_nr + 1) & 0xFFFFFFFF
-    if core.waiting and core.seq_nr >= core.goal:
-        core.waiting = 0
-        complete(s, target, max(now, core.time), WAIT_CYCLES)
-
-
-# --- bus -----------------------------------------------------------------------------------------------------
-
-
-@inlined
-def next_burst(s, me, core, now, occupied, outstanding, kind):
-    """After a grant of AR or AW: ask for the next burst, or remember that the limit is reached.
-
-    `occupied` is 1 if a burst that has left `flight` holds its place until `core.drained`.
-    """
-    if core.next < core.stop:
-        if core.flight >= outstanding:
-            core.stuck = 1
-        else:
-            full = core.flight + occupied >= outstanding
-            core.asked = core.drained if full else now + 1
-            push(s.heap, core.asked, kind, me)
-
-
-@inlined
-def grant_read_address(s, me, now):
-    core = s.cores[me]
-    s.counters[me, STALL_AR] += now - core.asked
-    s.counters[me, READS_ISSUED] += 1
-    ready = now + 1 + s.scalars[READ_LATENCY]
-    s.ring[me, (core.oldest + core.flight) % s.ring.shape[1]] = ready
-    core.flight += 1
-    core.next = burst_stop(core.next, core.stop, s.scalars[WIDTH])
-    if core.flight == 1:
-        push(s.heap, max(ready, core.drained), DATA_READY, me)
-    occupied = 1 if core.drained > now + 1 else 0
-    next_burst(s, me, core, now, occupied, s.scalars[READ_OUTSTANDING], ASK_READ)
-
-
-@inlined
-def grant_data(s, me, now):
-    """R: the oldest burst of a core takes the channel for all its beats. Returns their number."""
-    core = s.cores[me]
-    stop = burst_stop(core.head, core.stop, s.scalars[WIDTH])
-    beats = beats_of(core.head, stop, s.scalars[WIDTH])
-    instruction = s.program[core.pc]
-    read_bytes(s.memory, s.ints, s.raw, me, core, instruction, s.kinds, stop)
-    s.counters[me, STALL_R] += now - s.ring[me, core.oldest]
-    s.counters[me, READS_DONE] += 1
-    core.head = stop
-    core.oldest = (core.oldest + 1) % s.ring.shape[1]
-    core.flight -= 1
-    core.drained = now + beats
-    if stop == core.stop:
-        complete(s, me, core.drained, LOAD_CYCLES)
-        return beats
-    if core.flight > 0:
-        push(s.heap, max(s.ring[me, core.oldest], core.drained), DATA_READY, me)
-    if core.stuck:
-        core.stuck = 0
-        core.asked = core.drained
-        push(s.heap, core.asked, ASK_READ, me)
-    return beats
-
-
-@inlined
-def grant_write_address(s, me, now):
-    """AW; the data of the burst is queued on W behind that of all bursts granted before it."""
-    core = s.cores[me]
-    call = s.program[core.pc].op == CALL
-    stop = core.stop
-    beats = 1
-    latency = s.scalars[REGISTER_LATENCY]
-    if not call:
-        stop = burst_stop(core.next, core.stop, s.scalars[WIDTH])
-        beats = beats_of(core.next, stop, s.scalars[WIDTH])
-        latency = s.scalars[WRITE_LATENCY]
-    data = s.channels[core.write_set + (W - AW)]
-    begin = max(now + 1, data.free)
-    data.free = begin + beats
-    data.busy += beats
-    ready = data.free + latency
-    s.counters[me, STALL_AW] += now - core.asked
-    s.counters[me, STALL_W] += begin - (now + 1)
-    s.counters[me, CALLS_ISSUED if call else WRITES_ISSUED] += 1
-    s.ring[me, (core.oldest + core.flight) % s.ring.shape[1]] = ready
-    push(s.heap, ready, RESPONSE_READY, me)
-    core.flight += 1
-    core.next = stop
-    next_burst(s, me, core, now, 0, s.scalars[WRITE_OUTSTANDING], ASK_WRITE)
-
-
-@inlined
-def receive_write(s, me, now):
-    """The bytes or the CALL of a burst arrive, and its response is ready."""
-    core = s.cores[me]
-    instruction = s.program[core.pc]
-    if instruction.op == CALL:
-        add_call(s, np.int64(instruction.arg), now)
-    else:
-        stop = burst_stop(core.head, core.stop, s.scalars[WIDTH])
-        write_bytes(s.memory, s.ints, s.raw, me, core, instruction, s.kinds, stop)
-        core.head = stop
-    core.responses += 1
-    if core.responses == 1:
-        ask(s, core.write_set + (B - AW), me)
-
-
-@inlined
-def grant_response(s, me, now):
-    core = s.cores[me]
-    call = s.program[core.pc].op == CALL
-    s.counters[me, STALL_B] += now - s.ring[me, core.oldest]
-    s.counters[me, CALLS_DONE if call else WRITES_DONE] += 1
-    core.oldest = (core.oldest + 1) % s.ring.shape[1]
-    core.flight -= 1
-    core.responses -= 1
-    if core.responses > 0:
-        ask(s, core.write_set + (B - AW), me)
-    if core.stuck:
-        core.stuck = 0
-        core.asked = now + 1
-        push(s.heap, core.asked, ASK_WRITE, me)
-    elif core.flight == 0 and core.next == core.stop:
-        complete(s, me, now + 1, CALL_CYCLES if call else STORE_CYCLES)
-
-
-@inlined
-def arbitrate(s, number, now):
-    """Grant a channel to the next core by the rule of the machine, if it is free and anyone asks."""
-    channel = s.channels[number]
-    if channel.pending > 0 and channel.free <= now:
-        if s.scalars[OLDEST_FIRST]:
-            place = choose_oldest(channel, s.requests)
-        else:
-            place = choose_next(channel, s.requests)
-        me = place if channel.members == 0 else s.members[channel.members_at + place]
-        role = (
-            number
-            if number < FIRST_OF_TARGETS
-            else AW + (number - FIRST_OF_TARGETS) % CHANNELS_OF_TARGET
-        )
-        cycles = 1
-        if role == AR:
-            grant_read_address(s, me, now)
-        elif role == R:
-            cycles = grant_data(s, me, now)
-        elif role == AW:
-            grant_write_address(s, me, now)
-        else:
-            grant_response(s, me, now)
-        channel.free = now + cycles
-        channel.busy += cycles
-    if channel.pending > 0 and channel.woken == 0:
-        channel.woken = 1
-        push(s.heap, channel.free, CHANNEL_FREE, number)
-    channel.dirty = 0
+def handle(s, kind, number, now):
+    """One event that is no fault."""
+    if kind == ASK_READ:
+        ask(s, AR, number)
+    elif kind == DATA_READY:
+        ask(s, R, number)
+    elif kind == ASK_WRITE:
+        ask(s, s.cores[number].write_set, number)
+    elif kind == RESPONSE_READY:
+        receive_write(s, number, now)
+    elif kind == CHANNEL_FREE:
+        s.channels[number].woken = 0
+        touch(s, number)
+    elif kind == READ_AT_BANKS:
+        reach_banks_read(s, number, now)
+    elif kind == WRITE_AT_BANKS:
+        reach_banks_write(s, number, now)
+    elif kind == BLOCK_END:
+        end_block(s, number, now)
+    elif kind == CALL_ARRIVES:
+        add_call(s, number, now)
+    elif kind == GO_ON:
+        s.ready[0] += 1
+        s.ready[s.ready[0]] = number
 
 
 @njit(**OPTIONS)
 def simulate(
     program, cores, channels, requests, members, kinds, scalars, memory, ints, floats, raw, cells_int, cells_f32,
     offset, adc_mul, mul_pos, mul_neg, y_zp, written, ring, counters, heap, dirty, ready, constant_int,
-    constant_float, sums, totals, shared,
+    constant_float, sums, totals, shared, banks, trace, alone,
 ):  # fmt: skip
-    """Run to the end. Returns how it ended (a code of `layout`), the cycle, and the core of a fault.
+    """Run on to the end, or to a pause. Returns how it ended (a code of `layout`), the cycle, and the core of a fault.
 
     Every array is changed in place; `ints`, `floats` and `raw` are three views of the same buffers
-    [core][buffer][element], `constant_int` and `constant_float` two views of one scratch vector.
+    [core][buffer][element], `constant_int` and `constant_float` two views of one scratch vector. At the start
+    `ready` holds every core. It pauses before cycle `STOP_AT`, and when the trace has no room for another
+    cycle; called again with a larger `STOP_AT` and `TRACED` 0 it goes on as if it had not stopped.
     """
     s = State(
         program, cores, channels, requests, members, kinds, scalars, memory, ints, floats, raw, cells_int,
         cells_f32, offset, adc_mul, mul_pos, mul_neg, y_zp, written, ring, counters, heap, dirty, ready,
-        constant_int, constant_float, sums, totals, shared,
+        constant_int, constant_float, sums, totals, shared, banks, trace, alone,
     )  # fmt: skip
-    now = 0
-    for me in range(cores.size):
-        ready[me + 1] = me
-    ready[0] = cores.size
+    now = -1
     while True:
-        while ready[0] > 0:
-            ready[0] -= 1
-            advance(s, ready[ready[0] + 1])
+        advance_all(s, now)
         if heap[0] == 0:
             break
         now = heap[1] >> TIME_SHIFT
         if now > scalars[LIMIT]:
             return LIMITED, now, 0
+        if now >= scalars[STOP_AT] or (
+            trace.size > 0 and scalars[TRACED] + 2 * trace_reserve(s) > trace.size
+        ):
+            return PAUSED, now, 0
         while heap[0] > 0 and heap[1] >> TIME_SHIFT == now:
             key = pop(heap)
             kind = (key >> KIND_SHIFT) & KIND_MASK
             number = key & NUMBER_MASK
-            if kind == ASK_READ:
-                ask(s, AR, number)
-            elif kind == DATA_READY:
-                ask(s, R, number)
-            elif kind == ASK_WRITE:
-                ask(s, cores[number].write_set, number)
-            elif kind == RESPONSE_READY:
-                receive_write(s, number, now)
-            elif kind == CHANNEL_FREE:
-                channels[number].woken = 0
-                touch(s, number)
-            else:
+            if kind == FAULT:
                 return FAULTED, now, number
+            handle(s, kind, number, now)
+            if scalars[BLOCK] > 0:
+                # A WAIT may have completed at the end of a block: the fetch asks in this very cycle.
+                advance_all(s, now)
         while dirty[0] > 0:
             dirty[0] -= 1
             arbitrate(s, dirty[dirty[0] + 1], now)
-    for me in range(cores.size):
+    for me in range(scalars[CORES]):
         if cores[me].pc < cores[me].end:
             return DEADLOCKED, now, me
         now = max(now, cores[me].time)

@@ -39,6 +39,7 @@ FORMS: dict[str, tuple[int, int]] = {
 }
 
 NO_CORE = 0xFFFFFFFF  # `arg` of a CALL whose target does not exist
+NO_BLOCK = -1  # `block_end` of a core whose program fits the instruction memory
 
 # --- exceptions, in the order of their codes ----------------------------------------------------------
 EXCEPTIONS = (
@@ -52,26 +53,39 @@ EXCEPTIONS = (
 )
 BAD_INSTRUCTION, BAD_BUFFER, BAD_MEMORY, BAD_CROSSBAR, BAD_ROWS, BAD_CORE = range(1, 7)
 
-# --- how a run ends -------------------------------------------------------------------------------------
-FINISHED, FAULTED, DEADLOCKED, LIMITED = range(4)
+# --- how a call of the engine ends: PAUSED can be continued ---------------------------------------------
+FINISHED, FAULTED, DEADLOCKED, LIMITED, PAUSED = range(5)
 
-# Times are bus cycles. An event's heap key holds its time above 21 bits of kind and number, which leaves
-# 42 bits. No run goes past half of that, so that the longest latency (2**40) can be added to any time.
-HORIZON = 2**41
+# Times are bus cycles. An event's heap key holds its time above 22 bits of kind and number, which leaves
+# 41 bits; later times are held as the last of them. No run goes past half of that.
+HORIZON = 2**40
+LAST_TIME = 2**41 - 1
 
 # --- indices of the scalars ------------------------------------------------------------------------------
 (
     WIDTH, ISSUE, MVM_CYCLES, LANES, GPEU_LATENCY, READ_OUTSTANDING, WRITE_OUTSTANDING, READ_LATENCY,
     WRITE_LATENCY, REGISTER_LATENCY, LIMIT, IS_FLOAT, IS_NARROW, IB, OB, OLDEST_FIRST,
-) = range(16)  # fmt: skip
-SCALARS = 16
+    CORES,  # initiators from this number on are fetch ports
+    BLOCK,  # instructions of a block that is fetched, 0 if every program fits the instruction memory
+    MEMORY_READS, MEMORY_WRITES,  # bursts that the memory takes at a time, 0 for any number
+    BANKS, INTERLEAVE, BANK_CYCLES,  # 0 banks: no conflicts
+    VALUES,  # 0: timing only
+    STOP_AT,  # pause before the first event in or after this cycle
+    # What changes during a run:
+    READS_PENDING,  # bursts granted AR and not yet R
+    WRITES_PENDING,  # bursts of stores granted AW and not yet B
+    STORE_RESPONSE,  # the cycle of the last B grant for a store
+    TRACED,  # records in the trace
+) = range(29)  # fmt: skip
+SCALARS = 29
 
 # --- indices of the counters of a core; what can be counted from the program alone is not among them -----
 (
     LOAD_CYCLES, STORE_CYCLES, CALL_CYCLES, WAIT_CYCLES, STALL_AR, STALL_R, STALL_AW, STALL_W, STALL_B,
     READS_ISSUED, READS_DONE, WRITES_ISSUED, WRITES_DONE, CALLS_ISSUED, CALLS_DONE,
-) = range(15)  # fmt: skip
-COUNTERS = 15
+    BYTES_READ, BYTES_WRITTEN, FETCH_CYCLES,
+) = range(18)  # fmt: skip
+COUNTERS = 18
 
 # --- channels ----------------------------------------------------------------------------------------------
 # Set 0 (the memory's, or everyone's) has AR, R, AW, B, W; with one set per target, core k has AW, B, W from
@@ -79,6 +93,26 @@ COUNTERS = 15
 AR, R, AW, B, W = range(5)
 FIRST_OF_TARGETS = 5
 CHANNELS_OF_TARGET = 3
+
+# --- records of the trace ------------------------------------------------------------------------------------
+(
+    ON_CHANNEL,  # a burst occupies `channel` from `begin` to `end`, asked for since `since`
+    EXECUTED,  # an instruction, from its start to its completion
+    ARRIVED,  # a CALL of `core` reaches core `channel` in cycle `begin`
+    FETCHING,  # a core waits for a block of instructions
+) = range(4)
+
+TRACE: np.dtype[Any] = np.dtype(
+    [
+        ("begin", np.int64),
+        ("end", np.int64),
+        ("since", np.int64),
+        ("core", np.uint32),  # initiator: cores by position, then their fetch ports
+        ("at", np.uint32),  # position of the instruction in the array of all instructions
+        ("channel", np.uint32),
+        ("kind", np.uint32),
+    ]
+)
 
 INSTRUCTION: np.dtype[Any] = np.dtype(
     [
@@ -123,6 +157,16 @@ CORE: np.dtype[Any] = np.dtype(
         ("stuck", np.int64),  # the next burst waits for the outstanding limit
         ("drained", np.int64),  # cycle after the last beat of the burst last granted R
         ("write_set", np.int64),  # AW channel of the write in progress
+        # Instruction fetch. Of a core: the end of its block, the number of the block, whether it waits for
+        # it, blocks fetched so far, when the last of them had come, whether the next one is on its way.
+        ("block_end", np.int64),
+        ("block", np.int64),
+        ("starved", np.int64),
+        ("fetched", np.int64),
+        ("fetched_at", np.int64),
+        ("fetching", np.int64),
+        ("first", np.int64),  # position of the first instruction
+        ("program", np.int64),  # address of the program in shared memory
     ]
 )
 

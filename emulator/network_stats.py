@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from cim.asm.network_file import HostNode
 from cim.console import table_console
-from cim.emulator.stats import Stats, print_summary
+from cim.emulator.stats import Stats, Synchronization, Totals, synchronization
+from cim.emulator.summary import print_summary
 
 
-class NetworkStats(Stats, frozen=True):
+class NetworkStats(Totals, frozen=True):
     """A layer's figures summed over the layers, which run one after another; `cores` is the largest's."""
 
+    synchronization: Synchronization
+    lower_bound_cycles: Annotated[
+        int, msgspec.Meta(description="sum over the layers: bus clock cycles")
+    ]
+    efficiency: Annotated[float, msgspec.Meta(description="lower_bound_cycles / cycles")]
     layers: dict[str, Stats]
     host: list[HostNode]
 
 
 def network_stats(layers: dict[str, Stats], host: list[HostNode]) -> NetworkStats:
     """The figures of a network; all zero where nothing runs on the cores."""
-    parts = [msgspec.structs.asdict(layer) for layer in layers.values()]
-    total = _summed(parts or [_zeros(Stats)])
-    return NetworkStats(**total, layers=layers, host=host)
+    names = [field.name for field in msgspec.structs.fields(Totals)]
+    parts = [{name: getattr(layer, name) for name in names} for layer in layers.values()]
+    total = _summed(parts or [_zeros(Totals)])
+    least = sum(layer.lower_bound.cycles for layer in layers.values())
+    moved = total["bytes"]
+    return NetworkStats(
+        **total,
+        synchronization=synchronization(moved.call, moved.load + moved.store),
+        lower_bound_cycles=least,
+        efficiency=least / total["cycles"] if total["cycles"] else 1.0,
+        layers=layers,
+        host=host,
+    )
 
 
 def _zeros(kind: type[msgspec.Struct]) -> dict[str, Any]:
@@ -63,14 +79,15 @@ def print_network_summary(stats: NetworkStats) -> None:
     images = len(stats.cycles_per_image)
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("layer", overflow="fold")
-    for title in ("cores", "cycles an image", "share"):
+    for title in ("cores", "cycles an image", "share", "of the lower bound"):
         table.add_column(title, justify="right")
     for name, layer in stats.layers.items():
         share = layer.cycles / stats.cycles if stats.cycles else 0.0
-        table.add_row(name, f"{layer.cores:,}", f"{layer.cycles / images:,.1f}", f"{share:.1%}")
+        table.add_row(name, f"{layer.cores:,}", f"{layer.cycles / images:,.1f}", f"{share:.1%}",
+                      f"{layer.lower_bound.efficiency:.1%}")  # fmt: skip
     out = table_console()
     out.print(table)
     out.print()
-    print_summary(stats)
+    print_summary(stats, stats.lower_bound_cycles)
     on_host = sum(node.share for node in stats.host)
     out.print(f"on the host: {len(stats.host)} nodes, {on_host:.1%} of the multiply-accumulates")

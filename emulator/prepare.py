@@ -84,6 +84,9 @@ def prepare(image: Image) -> Prepared:
         program[start:entry] = np.zeros((), dtype=layout.INSTRUCTION)
         classes[start:entry] = NO_CLASS
     cores["pc"], cores["end"] = entries, starts[1:]
+    cores["first"] = entries
+    cores["program"] = [core.address + core.entry for core in configs]
+    cores["block_end"] = layout.NO_BLOCK
     cells = _place_weights(image, configs, cores)
     empty_int, empty_f32 = np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.float32)
     is_float = config.mode == "f32"

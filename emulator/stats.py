@@ -1,17 +1,20 @@
-"""What a run cost: the `--stats` file, and a short table for a terminal."""
+"""What a run cost: the `--stats` file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from cim.console import table_console
 from cim.emulator import layout
+from cim.emulator.ideal import Bound, Work, lower_bound, measure
 from cim.emulator.prepare import Prepared
 from cim.emulator.run import Result
+from cim.emulator.state import block_words
 from cim.isa.machine import Machine
 from cim.isa.model import CLASSES
 
@@ -55,9 +58,7 @@ class ByteCounts(msgspec.Struct, frozen=True):
     load: Bytes
     store: Bytes
     call: Bytes
-    fetch: Annotated[
-        int, _unit("bytes of instructions fetched while running; always 0 in timing v1")
-    ]
+    fetch: Annotated[int, _unit("bytes of instructions fetched during inference")]
 
 
 class Stalls(msgspec.Struct, frozen=True):
@@ -72,7 +73,7 @@ class Stalls(msgspec.Struct, frozen=True):
 
 
 class CoreTime(msgspec.Struct, frozen=True):
-    """Where the cores' time went; the eight add up to cores * cycles."""
+    """Where the cores' time went; the nine add up to cores * cycles."""
 
     issue: CoreCycles
     load: CoreCycles
@@ -81,6 +82,7 @@ class CoreTime(msgspec.Struct, frozen=True):
     gpeu: CoreCycles
     call: CoreCycles
     wait: CoreCycles
+    fetch: Annotated[int, _unit("core cycles of waiting for instructions")]
     idle: Annotated[int, _unit("core cycles between a core's last instruction and the end")]
 
 
@@ -92,9 +94,10 @@ class Transaction(msgspec.Struct, frozen=True):
 
 
 class Transactions(msgspec.Struct, frozen=True):
-    """Bursts of loads, of stores, and CALLs."""
+    """Bursts of loads, of instruction fetches, of stores, and CALLs."""
 
     read: Transaction
+    fetch: Transaction
     write: Transaction
     call: Transaction
 
@@ -110,8 +113,53 @@ class BusStats(msgspec.Struct, frozen=True):
     transactions: Transactions
 
 
-class Stats(msgspec.Struct, frozen=True):
-    """All figures of a run; for a batch the sums over its images. One clock: the bus clock."""
+class OneCore(msgspec.Struct, frozen=True):
+    """The time of one core by cause, in bus clock cycles; they add up to the latency of the inferences.
+
+    Accesses count what they would take alone on the bus; what they took more is `bus`.
+    """
+
+    core: Annotated[int, _unit("its number")]
+    issue: CoreCycles
+    mvm: CoreCycles
+    gpeu: CoreCycles
+    load: CoreCycles
+    store: CoreCycles
+    call: CoreCycles
+    seq_nr: Annotated[int, _unit("core cycles blocked in WAIT")]
+    bus: Annotated[int, _unit("core cycles of waiting for bus and memory")]
+    fetch: Annotated[int, _unit("core cycles of waiting for instructions")]
+    idle: Annotated[int, _unit("core cycles after its last instruction")]
+
+
+class Synchronization(msgspec.Struct, frozen=True):
+    """CALL traffic against data traffic (loads and stores), in bytes and as shares."""
+
+    call_bytes: Bytes
+    data_bytes: Bytes
+    of_data: Annotated[float, _unit("call_bytes / data_bytes; 0 without data")]
+    of_all: Annotated[float, _unit("call_bytes / (call_bytes + data_bytes); 0 without either")]
+
+
+class LowerBound(msgspec.Struct, frozen=True):
+    """What no run of this program on this machine can go below, and how near this one came."""
+
+    cycles: Annotated[int, _unit("the largest of the bounds, for all images: bus clock cycles")]
+    efficiency: Annotated[float, _unit("this figure / the cycles of the run")]
+    binding: Annotated[str, _unit("which bound is the largest")]
+    core_cycles: Annotated[int, _unit("busiest core alone, per image: bus clock cycles")]
+    dependency_cycles: Annotated[
+        int, _unit("longest chain of instructions and CALLs, per image: bus clock cycles")
+    ]
+    ar_cycles: Annotated[int, _unit("busiest AR, per image: bus clock cycles")]
+    r_cycles: Annotated[int, _unit("busiest R, per image: bus clock cycles")]
+    aw_cycles: Annotated[int, _unit("busiest AW, per image: bus clock cycles")]
+    w_cycles: Annotated[int, _unit("busiest W, per image: bus clock cycles")]
+    b_cycles: Annotated[int, _unit("busiest B, per image: bus clock cycles")]
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """What adds up over images and layers. One clock: the bus clock."""
 
     cycles: Annotated[int, _unit("inference: bus clock cycles, for a batch the total")]
     cycles_per_image: Annotated[list[int], _unit("inference of each image: bus clock cycles")]
@@ -126,6 +174,14 @@ class Stats(msgspec.Struct, frozen=True):
     bus: BusStats
 
 
+class Stats(Totals, frozen=True):
+    """All figures of a run; for a batch the sums over its images."""
+
+    synchronization: Synchronization
+    lower_bound: LowerBound
+    per_core: list[OneCore]
+
+
 def setup_cycles(prepared: Prepared, machine: Machine, images: int = 1) -> int:
     """Bus clock cycles of the setup phase, by the formula of spec/timing.md."""
     config = prepared.config
@@ -134,13 +190,17 @@ def setup_cycles(prepared: Prepared, machine: Machine, images: int = 1) -> int:
     def transfer(size: int) -> int:
         return -(-size // width)
 
-    contents = [core.program.size for core in config.cores]
+    loaded = 16 * block_words(prepared, machine)
+    fits = [not loaded or core.program.size <= loaded for core in config.cores]
+    sizes = [core.program.size for core in config.cores]
+    contents = [size for size, whole in zip(sizes, fits, strict=True) if whole]
     contents += [region.content.size for region in config.regions if region.content is not None]
     cell = config.numeric_mode.cell.itemsize
     cells = (prepared.cores["rows"] * prepared.cores["columns"] * cell).tolist()
     inputs = [region.size_bytes for region in config.regions if region.name == "ifm"]
     over_bus = sum(map(transfer, contents)) + sum(map(transfer, cells))
     over_bus += images * sum(map(transfer, inputs))
+    over_bus += images * fits.count(False) * transfer(loaded)
     registers = len(config.cores) + sum(
         segment.size // 4 for core in config.cores for segment in core.parameters.values()
     )
@@ -161,7 +221,11 @@ def collect(results: Sequence[Result]) -> Stats:
         name: runs * int(np.count_nonzero(prepared.classes == number))
         for number, name in enumerate(CLASSES)
     }
-    counters = np.sum([result.counters.sum(axis=0) for result in results], axis=0).tolist()
+    per_core = np.sum([result.counters for result in results], axis=0)
+    counters = per_core.sum(axis=0).tolist()
+    fetches = np.sum([result.fetches.sum(axis=0) for result in results], axis=0).tolist()
+    idle = np.sum([result.cycles - result.finish for result in results], axis=0)
+    work = measure(prepared, machine)
     busy = np.sum([result.busy for result in results], axis=0).tolist()
     values, sizes = _moved(prepared)
     return Stats(
@@ -176,12 +240,12 @@ def collect(results: Sequence[Result]) -> Stats:
             load=runs * sizes["load"],
             store=runs * sizes["store"],
             call=4 * executed["call"],
-            fetch=0,
+            fetch=fetches[layout.BYTES_READ],
         ),
         stalls=Stalls(
             seq_nr=counters[layout.WAIT_CYCLES],
-            ar=counters[layout.STALL_AR],
-            r=counters[layout.STALL_R],
+            ar=counters[layout.STALL_AR] + fetches[layout.STALL_AR],
+            r=counters[layout.STALL_R] + fetches[layout.STALL_R],
             aw=counters[layout.STALL_AW],
             w=counters[layout.STALL_W],
             b=counters[layout.STALL_B],
@@ -190,11 +254,12 @@ def collect(results: Sequence[Result]) -> Stats:
             issue=runs * len(prepared.program) * machine.core.issue_cycles,
             load=counters[layout.LOAD_CYCLES],
             store=counters[layout.STORE_CYCLES],
-            mvm=executed["mvm"] * machine.core.mvm_cycles,
+            mvm=executed["mvm"] * machine.mvm_cycles,
             gpeu=runs * _gpeu_cycles(prepared, machine),
             call=counters[layout.CALL_CYCLES],
             wait=counters[layout.WAIT_CYCLES],
-            idle=sum(int((result.cycles - result.finish).sum()) for result in results),
+            fetch=counters[layout.FETCH_CYCLES],
+            idle=int(idle.sum()),
         ),
         bus=BusStats(
             ar_busy_cycles=busy[layout.AR],
@@ -204,11 +269,64 @@ def collect(results: Sequence[Result]) -> Stats:
             b_busy_cycles=busy[layout.B],
             transactions=Transactions(
                 read=Transaction(counters[layout.READS_ISSUED], counters[layout.READS_DONE]),
+                fetch=Transaction(fetches[layout.READS_ISSUED], fetches[layout.READS_DONE]),
                 write=Transaction(counters[layout.WRITES_ISSUED], counters[layout.WRITES_DONE]),
                 call=Transaction(counters[layout.CALLS_ISSUED], counters[layout.CALLS_DONE]),
             ),
         ),
+        synchronization=synchronization(
+            4 * executed["call"], runs * (sizes["load"] + sizes["store"])
+        ),
+        lower_bound=_lower_bound(lower_bound(prepared, machine, work), cycles),
+        per_core=_per_core(prepared, machine, work, per_core, idle, runs),
     )
+
+
+def synchronization(calls: int, data: int) -> Synchronization:
+    """The overhead of `calls` bytes of CALLs beside `data` bytes of loads and stores."""
+    whole = calls + data
+    return Synchronization(
+        calls, data, calls / data if data else 0.0, calls / whole if whole else 0.0
+    )
+
+
+def _lower_bound(bound: Bound, cycles: list[int]) -> LowerBound:
+    figures = asdict(bound)
+    binding = max(figures, key=lambda name: figures[name])
+    least = len(cycles) * figures[binding]
+    return LowerBound(
+        cycles=least,
+        efficiency=least / sum(cycles) if sum(cycles) else 1.0,
+        binding=binding,
+        **{f"{name}_cycles": figure for name, figure in figures.items()},
+    )
+
+
+def _per_core(
+    prepared: Prepared, machine: Machine, work: Work, counters: NDArray[np.int64],
+    idle: NDArray[np.int64], runs: int,
+) -> list[OneCore]:  # fmt: skip
+    """The time of each core by cause, over all runs."""
+    begins, ends = prepared.cores["first"], prepared.cores["end"]
+
+    def alone(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        sums = np.concatenate(([0], np.cumsum(np.where(chosen, work.cycles, 0))))
+        return np.asarray(runs * (sums[ends] - sums[begins]))
+
+    classes = {name: alone(prepared.classes == number) for number, name in enumerate(CLASSES)}
+    accesses = [classes[name] for name in ("load", "store", "call")]
+    taken = counters[:, [layout.LOAD_CYCLES, layout.STORE_CYCLES, layout.CALL_CYCLES]].sum(axis=1)
+    columns = {
+        "core": np.array(prepared.names, dtype=np.int64),
+        "issue": runs * (ends - begins) * machine.core.issue_cycles,
+        **{name: classes[name] for name in ("mvm", "gpeu", "load", "store", "call")},
+        "seq_nr": counters[:, layout.WAIT_CYCLES],
+        "bus": taken - np.sum(accesses, axis=0),
+        "fetch": counters[:, layout.FETCH_CYCLES],
+        "idle": idle,
+    }
+    rows = np.stack(list(columns.values()), axis=1).tolist()
+    return [OneCore(*row) for row in rows]
 
 
 def _moved(prepared: Prepared) -> tuple[dict[str, int], dict[str, int]]:
@@ -228,41 +346,6 @@ def _gpeu_cycles(prepared: Prepared, machine: Machine) -> int:
     return int((-(-lengths // lanes) + machine.core.gpeu_latency_cycles).sum())
 
 
-def encode_stats(stats: Stats) -> bytes:
+def encode_stats(stats: Totals) -> bytes:
     """The text of the `--stats` file."""
     return msgspec.json.format(msgspec.json.encode(stats), indent=2) + b"\n"
-
-
-def print_summary(stats: Stats) -> None:
-    """A short table on stdout."""
-    from rich.table import Table
-
-    def share(part: int, whole: int) -> str:
-        return f"{100 * part / whole:.1f} %" if whole else "-"
-
-    microseconds = stats.cycles / stats.frequency_hz * 1e6
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
-    table.add_row("inference", f"{stats.cycles:,}", f"bus cycles ({microseconds:,.3f} us)")
-    if len(stats.cycles_per_image) > 1:
-        table.add_row("", f"{len(stats.cycles_per_image):,}", "images, one after another")
-    table.add_row("setup", f"{stats.setup_cycles:,}", "bus cycles")
-    table.add_row("cores", f"{stats.cores:,}", "")
-    total = sum(msgspec.structs.astuple(stats.instructions))
-    table.add_row("instructions", f"{total:,}", "executed")
-    # Not cores * cycles: the layers of a network have different numbers of cores.
-    whole = sum(msgspec.structs.astuple(stats.core_cycles))
-    for name in ("mvm", "gpeu", "load", "store", "call", "wait", "idle"):
-        part = getattr(stats.core_cycles, name)
-        table.add_row(
-            f"  in {name}" if name != "idle" else "  idle", share(part, whole), "of core time"
-        )
-    moved = stats.bytes.load + stats.bytes.store + stats.bytes.call
-    table.add_row("bus traffic", f"{moved:,}", "bytes loaded, stored and called")
-    table.add_row("  R busy", share(stats.bus.r_busy_cycles, stats.cycles), "of the inference")
-    table.add_row(
-        "  W busy", share(stats.bus.w_busy_cycles, stats.cycles), "of the inference, all sets"
-    )
-    table_console().print(table)

@@ -33,9 +33,9 @@ class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     crossbar: Annotated[str, msgspec.Meta(pattern=r"^[0-9]+x[0-9]+$")]
     weight_bits: Annotated[int, msgspec.Meta(ge=2, le=16)]
     partial_sum: Literal["wide", "narrow"]
-    instruction_memory_bytes: Positive | Unlimited
+    instruction_memory_bytes: Annotated[int, msgspec.Meta(ge=16, le=2**40)] | Unlimited
     issue_cycles: Positive
-    mvm_cycles: Positive
+    mvm_cycles: Positive | Literal["derived"]
     gpeu_lanes: Positive
     gpeu_latency_cycles: Count
 
@@ -50,6 +50,20 @@ class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return int(self.crossbar.split("x")[1])
 
 
+class Converters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the latency of an MVM is derived from, if `core.mvm_cycles` is "derived".
+
+    An input of `input_bits` is applied in slices of `dac_bits`; a weight lies in cells of `cell_bits` on
+    neighbouring bitlines, each of which an ADC converts once a slice.
+    """
+
+    adc_count: Positive
+    adc_rate_hz: Positive
+    dac_bits: Positive
+    input_bits: Positive
+    cell_bits: Positive
+
+
 class Bus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The AXI4-like bus."""
 
@@ -62,11 +76,17 @@ class Bus(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The shared memory."""
+    """The shared memory. What has a default makes it free of conflicts."""
 
     size_bytes: Annotated[int, msgspec.Meta(ge=1, le=2**32)] | Unlimited
     read_latency_cycles: Count
     write_latency_cycles: Count
+    read_outstanding: Positive | Unlimited = "unlimited"
+    write_outstanding: Positive | Unlimited = "unlimited"
+    banks: Annotated[int, msgspec.Meta(ge=1, le=65536)] | Unlimited = "unlimited"
+    bank_interleave_bytes: Annotated[int, msgspec.Meta(ge=1, le=2**32)] = 64
+    bank_cycles: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 1
+    bank_ports: Literal["shared", "separate"] = "shared"
 
 
 class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,6 +105,25 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bus: Bus
     memory: Memory
     setup: Setup
+    converters: Converters | None = None
+
+    def __post_init__(self) -> None:
+        if self.core.mvm_cycles == "derived" and self.converters is None:
+            raise ValueError(
+                "core.mvm_cycles is 'derived': section [converters] must say from what"
+            )
+
+    @property
+    def mvm_cycles(self) -> int:
+        """Bus clock cycles of an MVM, as given or by the formula of spec/timing.md."""
+        if self.core.mvm_cycles != "derived":
+            return self.core.mvm_cycles
+        assert self.converters is not None, "see __post_init__"
+        c = self.converters
+        bitlines = self.core.outputs * -(-self.core.weight_bits // c.cell_bits)
+        rounds = -(-bitlines // c.adc_count)
+        slices = -(-c.input_bits // c.dac_bits)
+        return slices * -(-rounds * self.clock.frequency_hz // c.adc_rate_hz)
 
     def settings(self) -> dict[str, Any]:
         """All values by dotted key, the name left out."""
@@ -102,12 +141,13 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "bus": Bus,
     "memory": Memory,
     "setup": Setup,
+    "converters": Converters,
 }
+OPTIONAL_SECTIONS = {"converters"}
 # Keys that change only when things happen, not what a program must look like.
 TIMING_KEYS = frozenset(
     {f"{name}.{f.name}" for name, struct in SECTIONS.items() for f in msgspec.structs.fields(struct)}
-    - {"core.count", "core.crossbar", "core.weight_bits", "core.partial_sum", "memory.size_bytes",
-       "core.instruction_memory_bytes"}
+    - {"core.count", "core.crossbar", "core.weight_bits", "core.partial_sum", "memory.size_bytes"}
 )  # fmt: skip
 
 
@@ -153,7 +193,11 @@ def read_machine(source: Source) -> Machine:
 def apply_settings(machine: Machine, settings: Iterable[str]) -> Machine:
     """The machine with `SECTION.KEY=VALUE` (or `name=…`) texts applied. Raises `CimError` with all that are wrong."""
     data = msgspec.to_builtins(machine)
-    known = machine.settings()
+    known = {
+        f"{section}.{field.name}"
+        for section, struct in SECTIONS.items()
+        for field in msgspec.structs.fields(struct)
+    }
     found = []
     for setting in settings:
         key, equals, text = setting.partition("=")
@@ -171,7 +215,9 @@ def apply_settings(machine: Machine, settings: Iterable[str]) -> Machine:
         message = _problem_of(SECTIONS[section], name, value)
         if message:
             found.append(Diagnostic(message, where=f"--set {setting}"))
-        data[section][name] = value
+        data[section] = (data[section] or {}) | {name: value}
+    # What was set to a wrong value has been told; this is about what is missing.
+    found = found or [Diagnostic(message, where="--set") for _, message in _problems(data)]
     if found:
         raise CimError(found)
     return msgspec.convert(data, Machine)
@@ -186,18 +232,32 @@ def _problems(data: Mapping[str, Any]) -> list[tuple[tuple[str, ...], str]]:
         problems.append(((key,), f"unknown section '{key}'{did_you_mean(key, SECTIONS)}"))
     for section, struct in SECTIONS.items():
         values = data.get(section)
+        if values is None and section in OPTIONAL_SECTIONS:
+            continue
         if not isinstance(values, dict):
             problems.append(((), f"section [{section}] is missing"))
             continue
-        names = [field.name for field in msgspec.structs.fields(struct)]
+        fields = msgspec.structs.fields(struct)
+        names = [field.name for field in fields]
         for key in values.keys() - set(names):
             hint = did_you_mean(key, names)
             problems.append(((section, key), f"unknown key '{section}.{key}'{hint}"))
-        for name in names:
+        for field in fields:
+            name = field.name
             if name not in values:
-                problems.append(((section,), f"key '{section}.{name}' is missing"))
+                if field.required:
+                    problems.append(((section,), f"key '{section}.{name}' is missing"))
             elif message := _problem_of(struct, name, values[name]):
                 problems.append(((section, name), message))
+    core = data.get("core")
+    derived = isinstance(core, dict) and core.get("mvm_cycles") == "derived"
+    if derived and data.get("converters") is None:
+        problems.append(
+            (
+                ("core", "mvm_cycles"),
+                "core.mvm_cycles is 'derived': section [converters] must say from what",
+            )
+        )
     return problems
 
 

@@ -183,7 +183,6 @@ def test_a_wrong_input_is_said_with_both_shapes(
             "unknown key 'core.crosbar'; did you mean 'core.crossbar'?",
         ),
         (["--set", "memory.size_bytes=5000"], "shared memory needs"),
-        (["--set", "core.instruction_memory_bytes=1000"], "the instruction memory 1000"),
         (["--arch", "pelke32"], "no machine is called 'pelke32'; did you mean 'pelke23'?"),
         (["--dim", "N=0"], "--dim N=0: error: must be NAME=VALUE"),
         (["--input-shape", "image=1xx"], "must be like NAME=1x3x48x192"),

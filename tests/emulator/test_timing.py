@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from emulator_cycle_model import Step, simulate
@@ -9,9 +10,10 @@ from emulator_images import Core, call, gpeu, immediate, load, make_image, mvm, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cim.emulator import stats
+from cim.emulator import layout, stats
 from cim.emulator.prepare import prepare
-from cim.emulator.run import CycleLimit, DeadlockError, run_image
+from cim.emulator.run import CycleLimit, DeadlockError, execute, run_image
+from cim.emulator.state import block_words
 from cim.isa.machine import load_machine
 
 DATA = 16384
@@ -36,6 +38,16 @@ def machines(draw):
         "memory.read_latency_cycles": draw(small),
         "memory.write_latency_cycles": draw(small),
     }
+    if draw(st.booleans()):
+        values["core.instruction_memory_bytes"] = draw(st.sampled_from([16, 17, 32, 40, 64, 96]))
+    if draw(st.booleans()):
+        values["memory.banks"] = draw(st.integers(1, 4))
+        values["memory.bank_interleave_bytes"] = draw(st.sampled_from([1, 4, 7, 64, 2048, 8192]))
+        values["memory.bank_cycles"] = draw(st.integers(1, 5))
+        values["memory.bank_ports"] = draw(st.sampled_from(["shared", "separate"]))
+    for key in ("memory.read_outstanding", "memory.write_outstanding"):
+        if draw(st.booleans()):
+            values[key] = draw(st.integers(1, 4))
     return load_machine("default", [f"{key}={value}" for key, value in values.items()])
 
 
@@ -93,7 +105,7 @@ def test_the_engine_agrees_with_the_cycle_model(system, buffer):
         cores.append(Core([load("ib", 0, 1, 0), *words], np.ones((1, 1), "<i2")))
         timed.append([Step("load", 0, 1), *steps_])
     image = make_image(cores, DATA, machine=machine)
-    expected = simulate(timed, machine)
+    expected = simulate(timed, machine, [core.address for core in image.config.cores])
     if expected is None:
         try:
             run_image(image)
@@ -104,38 +116,96 @@ def test_the_engine_agrees_with_the_cycle_model(system, buffer):
     assert result.finish.tolist() == expected[1]
     assert result.cycles == expected[0]
     check_conservation(result)
+    check_other_ways_to_run(result)
 
 
 def check_conservation(result):
     """What must hold for every run."""
     collected = stats.collect([result])
     times = collected.core_cycles
-    assert (
-        times.issue
-        + times.load
-        + times.store
-        + times.mvm
-        + times.gpeu
-        + times.call
-        + times.wait
-        + times.idle
-        == collected.cores * collected.cycles
-    )
+    assert sum(msgspec.structs.astuple(times)) == collected.cores * collected.cycles
     assert times.wait == collected.stalls.seq_nr
     transactions = collected.bus.transactions
-    for one in (transactions.read, transactions.write, transactions.call):
+    for one in msgspec.structs.astuple(transactions):
         assert one.issued == one.completed
     assert transactions.call.issued == collected.instructions.call
-    assert collected.bus.ar_busy_cycles == transactions.read.issued
+    reads = transactions.read.issued + transactions.fetch.issued
+    assert collected.bus.ar_busy_cycles == reads
     writes = transactions.write.issued + transactions.call.issued
     assert collected.bus.aw_busy_cycles == collected.bus.b_busy_cycles == writes
+    # Bytes counted at the bus are those that the instructions move.
+    moved = collected.bytes
+    assert result.counters[:, layout.BYTES_READ].sum() == moved.load
+    assert result.counters[:, layout.BYTES_WRITTEN].sum() == moved.store
+    block = 8 * block_words(result.prepared, result.machine)
+    programs = [core.program.size for core in result.prepared.configs]
+    assert moved.fetch == sum(max(size - 2 * block, 0) for size in programs if block)
     width = result.machine.bus.width_bytes
-    assert collected.bus.r_busy_cycles * width >= collected.bytes.load
-    assert collected.bus.w_busy_cycles * width >= collected.bytes.store
-    assert min(collected.stalls.__struct_fields__ and [
-        collected.stalls.seq_nr, collected.stalls.ar, collected.stalls.r, collected.stalls.aw,
-        collected.stalls.w, collected.stalls.b,
-    ]) >= 0  # fmt: skip
+    assert collected.bus.r_busy_cycles * width >= moved.load + moved.fetch
+    assert collected.bus.w_busy_cycles * width >= moved.store
+    assert min(msgspec.structs.astuple(collected.stalls)) >= 0
+    for core in collected.per_core:
+        parts = msgspec.structs.astuple(core)[1:]
+        assert sum(parts) == collected.cycles
+        assert min(parts) >= 0
+    bound = collected.lower_bound
+    assert bound.cycles <= collected.cycles
+    one_set = result.machine.bus.topology == "shared"
+    for name in ("ar", "r", "aw", "w", "b"):
+        busy = getattr(collected.bus, f"{name}_busy_cycles")
+        least = getattr(bound, f"{name}_cycles")
+        assert least == busy if one_set else least <= busy
+
+
+def check_other_ways_to_run(result):
+    """Without values, in steps, and traced, a run takes the same cycles and counts the same."""
+    records = []
+
+    def sink(part, cycle):
+        records.append(part.copy())
+        assert cycle >= 0
+
+    steps = []
+    for options in ({"values": False}, {"sink": sink}, {"progress": steps.append}):
+        other = execute(result.prepared, machine=result.machine, **options)
+        assert other.cycles == result.cycles
+        assert other.finish.tolist() == result.finish.tolist()
+        assert np.array_equal(other.counters, result.counters)
+        assert np.array_equal(other.fetches, result.fetches)
+        assert options.get("values") is False or np.array_equal(other.memory, result.memory)
+    check_trace(result, np.concatenate(records))
+
+
+def check_trace(result, records):
+    """The trace says the same as the counters."""
+    done = records[records["kind"] == layout.EXECUTED]
+    assert len(done) == len(result.prepared.program)
+    assert sorted(done["at"].tolist()) == list(range(len(done)))
+    if done.size:
+        assert done["end"].max() == result.cycles
+    on_channel = records[records["kind"] == layout.ON_CHANNEL]
+    roles = on_channel["channel"].astype(int)
+    targets = roles >= layout.FIRST_OF_TARGETS
+    roles[targets] = layout.AW + (roles[targets] - layout.FIRST_OF_TARGETS) % 3
+    lengths = on_channel["end"] - on_channel["begin"]
+    busy = np.bincount(roles, weights=lengths, minlength=5).astype(int)
+    assert busy.tolist() == result.busy.tolist()
+    stalls = np.bincount(roles, weights=on_channel["begin"] - on_channel["since"], minlength=5)
+    counted = result.counters.sum(axis=0) + (
+        result.fetches.sum(axis=0) if result.fetches.size else 0
+    )
+    names = (layout.STALL_AR, layout.STALL_R, layout.STALL_AW, layout.STALL_B, layout.STALL_W)
+    assert stalls.astype(int).tolist() == [int(counted[name]) for name in names]
+    calls = records[records["kind"] == layout.ARRIVED]
+    assert len(calls) == int((result.prepared.program["op"] == layout.CALL).sum())
+    for channel in np.unique(on_channel["channel"]):  # no two bursts at once
+        mine = on_channel[on_channel["channel"] == channel]
+        mine = mine[np.argsort(mine["begin"], kind="stable")]
+        assert (mine["end"][:-1] <= mine["begin"][1:]).all()
+    waiting = records[records["kind"] == layout.FETCHING]
+    assert (waiting["end"] - waiting["begin"]).sum() == result.counters[
+        :, layout.FETCH_CYCLES
+    ].sum()
 
 
 def run(programs, *keys, memory=None):
@@ -151,7 +221,7 @@ def test_example_1_one_core():
     finish, _, result = run([(words, np.ones((128, 128), "<i2"))])
     assert finish == [1046]
     assert stats.collect([result]).core_cycles == stats.CoreTime(
-        issue=3, load=15, store=28, mvm=1000, gpeu=0, call=0, wait=0, idle=0
+        issue=3, load=15, store=28, mvm=1000, gpeu=0, call=0, wait=0, fetch=0, idle=0
     )
 
 
@@ -200,6 +270,46 @@ def test_example_8_responses():
     assert (finish, stalls.b) == ([5, 6], 1)
 
 
+BANKS = (
+    "bus.width_bytes=4", "memory.banks=2", "memory.bank_interleave_bytes=4", "memory.bank_cycles=3",
+)  # fmt: skip
+
+
+def test_example_9_banks():
+    programs = [([load("rb", 0, 8, 0)], None), ([load("rb", 0, 4, 8)], None)]
+    assert run(programs, *BANKS)[0] == [14, 16]
+
+
+def test_example_10_ports():
+    programs = [([store(0, "rb", 0, 4)], None), ([wait(0), load("rb", 0, 4, 8)], None)]
+    assert run(programs, *BANKS)[0] == [14, 17]
+    assert run(programs, *BANKS, "memory.bank_ports=separate")[0] == [14, 14]
+
+
+def test_example_11_a_full_memory():
+    programs = [([load("rb", 0, 32, 0)], None)] * 2
+    finish, stalls, _ = run(programs, "memory.read_outstanding=1")
+    assert (finish, stalls.ar) == ([13, 25], 12)
+
+
+def test_example_12_fetch():
+    program = [([gpeu("clr", "rb", 1)] * 7, None)]
+    finish, _, result = run(program, "core.instruction_memory_bytes=32")
+    collected = stats.collect([result])
+    assert finish == [33]
+    assert (collected.core_cycles.fetch, collected.bytes.fetch) == (12, 24)
+    assert collected.bus.transactions.fetch == stats.Transaction(2, 2)
+
+
+def test_example_13_a_derived_mvm():
+    keys = ["core.mvm_cycles=derived", "core.crossbar=128x128", "converters.adc_count=8",
+            "converters.adc_rate_hz=1_000_000_000", "converters.dac_bits=1", "converters.input_bits=8",
+            "converters.cell_bits=2"]  # fmt: skip
+    assert load_machine("default", keys).mvm_cycles == 640
+    words = [load("ib", 0, 1, 0), mvm()]
+    assert run([(words, np.ones((1, 1), "<i2"))], *keys)[0] == [1 + 12 + 1 + 640]
+
+
 def test_setup_formula():
     core = Core([mvm()] * 3, np.ones((10, 7), "<i2"), {"offset": np.zeros(7, "<i4")})
     regions = [region("ifm", 0, "i8", [3, 3, 5]), region("bias", 64, "i32", [9])]
@@ -214,6 +324,16 @@ def test_setup_formula():
     expected = programs + contents + inputs + cells + rows + registers
     assert stats.setup_cycles(prepared, machine) == expected
     assert stats.setup_cycles(prepared, machine, 3) == expected + 2 * inputs
+
+
+def test_setup_loads_two_blocks_of_a_program_that_is_fetched():
+    cores = [Core([wait(0)] * 100), Core([wait(0)])]
+    image = make_image(cores, settings=["core.instruction_memory_bytes=72", "bus.width_bytes=8"])
+    prepared = prepare(image)
+    machine = image.config.machine
+    one = stats.setup_cycles(prepared, machine)
+    assert one == 8 + 1 + 2 * machine.setup.register_write_cycles
+    assert stats.setup_cycles(prepared, machine, 3) == one + 2 * 8
 
 
 def test_numbers_with_gaps_and_many_cores():

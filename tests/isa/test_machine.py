@@ -16,11 +16,33 @@ def messages(text: str) -> list[str]:
 
 
 def test_presets_are_valid() -> None:
-    assert presets() == ["default", "pelke23"]
+    assert presets() == ["default", "pelke23", "puma", "raella-512", "rwth-256"]
     for name in presets():
         assert load_machine(name).name == name
     assert load_machine("pelke23").core.partial_sum == "narrow"
-    assert load_machine("pelke23").core.mvm_cycles == 1000
+    assert load_machine("pelke23").mvm_cycles == 1000
+    # 512 bitlines x 3 cells a weight / 4 ADCs, at 1.28 conversions a cycle, for each of 8 input bits
+    assert load_machine("raella-512").mvm_cycles == 8 * 300
+
+
+def test_a_derived_mvm_needs_converters() -> None:
+    with pytest.raises(CimError) as raised:
+        load_machine("default", ["core.mvm_cycles=derived"])
+    assert "[converters] must say from what" in str(raised.value)
+    with pytest.raises(CimError) as raised:
+        load_machine("default", ["core.mvm_cycles=derived", "converters.adc_count=4"])
+    missing = [d.message for d in raised.value.diagnostics]
+    assert missing == [
+        f"key 'converters.{name}' is missing"
+        for name in ("adc_rate_hz", "dac_bits", "input_bits", "cell_bits")
+    ]
+    text = DEFAULT.replace("mvm_cycles = 1000 ", 'mvm_cycles = "derived"')
+    assert any("core.mvm_cycles is 'derived'" in m for m in messages(text))
+
+
+def test_keys_with_a_default_may_be_left_out() -> None:
+    text = "".join(line for line in DEFAULT.splitlines(keepends=True) if "bank" not in line)
+    assert read_machine(Source("arch.toml", text)) == load_machine("default")
 
 
 def test_all_faults_of_a_file_are_reported_with_their_lines() -> None:

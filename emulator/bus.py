@@ -1,0 +1,426 @@
+"""The compiled bus and memory: bursts, grants, banks, CALLs, and the fetch of instructions (spec/timing.md).
+
+Jitted like `engine.py`, and like it imported only through `cim.emulator.compiled`. The functions that take
+`s` work on the engine's `State`. An *initiator* is a core's data port, by the core's position, or its fetch
+port, `CORES` higher; both have a record in `s.cores`.
+"""
+
+# ruff: noqa: I001  (imports in few lines; a tuple costs time in jitted code)
+# mypy: ignore-errors
+# (numba's decorators and what they compile have no types)
+from __future__ import annotations
+
+import numpy as np
+
+from cim.emulator.channels import (
+    ASK_READ, ASK_WRITE, CHANNEL_FREE, DATA_READY, READ_AT_BANKS, RESPONSE_READY, WRITE_AT_BANKS, ask, beats_of,
+    burst_stop, choose_next, choose_oldest, push, touch,
+)  # fmt: skip
+from cim.emulator.layout import (
+    AR, ARRIVED, AW, B, BANK_CYCLES, BANKS, BLOCK, BYTES_READ, BYTES_WRITTEN, CALL, CALL_CYCLES, CALLS_DONE,
+    CALLS_ISSUED, CHANNELS_OF_TARGET, CORES, EXECUTED, FETCH_CYCLES, FETCHING, FIRST_OF_TARGETS, INTERLEAVE, LOAD,
+    LOAD_CYCLES, MEMORY_READS, MEMORY_WRITES, OLDEST_FIRST, ON_CHANNEL, R, READ_LATENCY, READ_OUTSTANDING,
+    READS_DONE, READS_ISSUED, READS_PENDING, REGISTER_LATENCY, STALL_AR, STALL_AW, STALL_B, STALL_R, STALL_W,
+    STORE_CYCLES, STORE_RESPONSE, TRACED, VALUES, W, WAIT_CYCLES, WIDTH, WRITE_LATENCY, WRITE_OUTSTANDING,
+    WRITES_DONE, WRITES_ISSUED, WRITES_PENDING,
+)  # fmt: skip
+from cim.emulator.values import inlined, read_bytes, write_bytes
+
+UNKNOWN = -1  # when the data of a burst is ready, before it has reached the banks
+
+
+@inlined
+def record(s, kind, channel, core, at, since, begin, end):
+    """One record of the trace, if there is one. The callers see to it that there is room."""
+    if s.trace.size > 0:
+        one = s.trace[s.scalars[TRACED]]
+        one.kind = kind
+        one.channel = channel
+        one.core = core
+        one.at = at
+        one.since = since
+        one.begin = begin
+        one.end = end
+        s.scalars[TRACED] += 1
+
+
+@inlined
+def begin_access(s, me, core, instruction, start):
+    """Ask for AR or AW of the first burst."""
+    if instruction.op == CALL:
+        core.address, core.stop = 0, 1  # one beat at the target, whatever the width
+        if s.shared == 0:
+            core.write_set = FIRST_OF_TARGETS + CHANNELS_OF_TARGET * np.int64(instruction.arg)
+        else:
+            core.write_set = AW
+    else:
+        kind = s.kinds[instruction.buffer]
+        core.address = instruction.arg
+        core.stop = (
+            core.address + (np.int64(instruction.hi) - np.int64(instruction.lo)) * kind.bytes
+        )
+        core.write_set = AW
+    core.next = core.address
+    core.head = core.address
+    core.asked = start
+    push(s.heap, start, ASK_READ if instruction.op == LOAD else ASK_WRITE, me)
+
+
+@inlined
+def complete(s, me, time, counter):
+    """The access or WAIT of a core is done: count its cycles and have it go on."""
+    core = s.cores[me]
+    record(s, EXECUTED, 0, me, core.pc, core.time, core.time, time)
+    s.counters[me, counter] += time - core.time
+    core.pc += 1
+    core.time = time
+    s.ready[0] += 1
+    s.ready[s.ready[0]] = me
+
+
+@inlined
+def add_call(s, target, now):
+    """A CALL reaches its target."""
+    core = s.cores[target]
+    core.seq_nr = (core.seq_nr + 1) & 0xFFFFFFFF
+    if core.waiting and core.seq_nr >= core.goal:
+        core.waiting = 0
+        complete(s, target, max(now, core.time), WAIT_CYCLES)
+
+
+# --- instruction fetch -----------------------------------------------------------------------------------------
+
+
+@inlined
+def begin_fetch(s, me, start):
+    """The fetch port of a core asks for the next block of its program."""
+    core = s.cores[me]
+    port = s.cores[s.scalars[CORES] + me]
+    begin = core.first + core.fetched * s.scalars[BLOCK]
+    core.fetching = 1
+    port.address = core.program + 8 * (begin - core.first)
+    port.stop = core.program + 8 * (min(begin + s.scalars[BLOCK], core.end) - core.first)
+    port.next = port.address
+    port.head = port.address
+    port.asked = start
+    push(s.heap, start, ASK_READ, s.scalars[CORES] + me)
+
+
+@inlined
+def may_fetch(s, core):
+    """Whether there is a next block, and its half of the instruction memory is free."""
+    more = core.first + core.fetched * s.scalars[BLOCK] < core.end
+    return more and core.fetched <= core.block + 1
+
+
+@inlined
+def end_block(s, me, now):
+    """A core has completed the last instruction of a block; its half of the memory can be filled anew."""
+    core = s.cores[me]
+    core.block += 1
+    core.block_end = min(core.block_end + s.scalars[BLOCK], core.end)
+    if core.fetching == 0 and may_fetch(s, core):
+        begin_fetch(s, me, max(now, core.fetched_at))
+    if core.fetched <= core.block:
+        core.starved = 1
+    else:
+        resume(s, me, max(now, core.fetched_at) if core.fetched == core.block + 1 else now)
+
+
+@inlined
+def resume(s, me, time):
+    """The block that a core needs next is there."""
+    core = s.cores[me]
+    if time > core.time:
+        record(s, FETCHING, 0, me, core.pc, core.time, core.time, time)
+        s.counters[me, FETCH_CYCLES] += time - core.time
+    core.time = time
+    s.ready[0] += 1
+    s.ready[s.ready[0]] = me
+
+
+@inlined
+def end_fetch(s, me, time):
+    """A block has come."""
+    core = s.cores[me]
+    core.fetched += 1
+    core.fetched_at = time
+    core.fetching = 0
+    if may_fetch(s, core):
+        begin_fetch(s, me, time)
+    if core.starved:
+        core.starved = 0
+        resume(s, me, time)
+
+
+# --- memory ----------------------------------------------------------------------------------------------------
+
+
+@inlined
+def pass_banks(s, port, begin, stop, now):
+    """When the last of a burst's units begins to be served, one unit of the interleave after the other."""
+    latest = now
+    free = s.banks[port]
+    for unit in range(begin // s.scalars[INTERLEAVE], (stop - 1) // s.scalars[INTERLEAVE] + 1):
+        bank = unit % s.scalars[BANKS]
+        served = max(now, free[bank])
+        free[bank] = served + s.scalars[BANK_CYCLES]
+        latest = max(latest, served)
+    return latest
+
+
+@inlined
+def reach_banks_read(s, me, now):
+    """The oldest burst of an initiator whose data has no time yet is served."""
+    core = s.cores[me]
+    place = core.oldest
+    begin = core.head
+    stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
+    while s.ring[me, place % s.ring.shape[1]] != UNKNOWN:
+        place += 1
+        begin = stop
+        stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
+    ready = pass_banks(s, 0, begin, stop, now) + s.scalars[READ_LATENCY]
+    s.ring[me, place % s.ring.shape[1]] = ready
+    if place == core.oldest:
+        push(s.heap, max(ready, core.drained), DATA_READY, me)
+
+
+@inlined
+def reach_banks_write(s, me, now):
+    """The same for a burst of a store, whose response follows those of the older ones."""
+    core = s.cores[me]
+    size = s.ring.shape[1]
+    # `head` is the oldest burst that has not arrived; the ready times of those before are final.
+    place = core.oldest + core.responses
+    begin = core.head
+    stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
+    before = now
+    while s.ring[me, place % size] != UNKNOWN:
+        before = s.ring[me, place % size]
+        place += 1
+        begin = stop
+        stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
+    port = s.banks.shape[0] - 1
+    ready = max(before, pass_banks(s, port, begin, stop, now) + s.scalars[WRITE_LATENCY])
+    s.ring[me, place % size] = ready
+    push(s.heap, ready, RESPONSE_READY, me)
+
+
+# --- channels --------------------------------------------------------------------------------------------------
+
+
+@inlined
+def next_burst(s, me, core, now, occupied, outstanding, kind):
+    """After a grant of AR or AW: ask for the next burst, or remember that the limit is reached.
+
+    `occupied` is 1 if a burst that has left `flight` holds its place until `core.drained`.
+    """
+    if core.next < core.stop:
+        if core.flight >= outstanding:
+            core.stuck = 1
+        else:
+            full = core.flight + occupied >= outstanding
+            core.asked = core.drained if full else now + 1
+            push(s.heap, core.asked, kind, me)
+
+
+@inlined
+def grant_read_address(s, me, now):
+    core = s.cores[me]
+    record(s, ON_CHANNEL, AR, me, core.pc, core.asked, now, now + 1)
+    s.counters[me, STALL_AR] += now - core.asked
+    s.counters[me, READS_ISSUED] += 1
+    s.scalars[READS_PENDING] += 1
+    place = (core.oldest + core.flight) % s.ring.shape[1]
+    core.flight += 1
+    core.next = burst_stop(core.next, core.stop, s.scalars[WIDTH])
+    if s.scalars[BANKS] > 0:
+        s.ring[me, place] = UNKNOWN
+        push(s.heap, now + 1, READ_AT_BANKS, me)
+    else:
+        ready = now + 1 + s.scalars[READ_LATENCY]
+        s.ring[me, place] = ready
+        if core.flight == 1:
+            push(s.heap, max(ready, core.drained), DATA_READY, me)
+    occupied = 1 if core.drained > now + 1 else 0
+    next_burst(s, me, core, now, occupied, s.scalars[READ_OUTSTANDING], ASK_READ)
+
+
+@inlined
+def grant_data(s, me, now):
+    """R: the oldest burst of an initiator takes the channel for all its beats. Returns their number."""
+    core = s.cores[me]
+    stop = burst_stop(core.head, core.stop, s.scalars[WIDTH])
+    beats = beats_of(core.head, stop, s.scalars[WIDTH])
+    since = s.ring[me, core.oldest]
+    record(s, ON_CHANNEL, R, me, core.pc, since, now, now + beats)
+    s.counters[me, STALL_R] += now - since
+    s.counters[me, READS_DONE] += 1
+    s.counters[me, BYTES_READ] += stop - core.head
+    s.scalars[READS_PENDING] -= 1
+    is_fetch = me >= s.scalars[CORES]
+    if not is_fetch and s.scalars[VALUES]:
+        read_bytes(s.memory, s.ints, s.raw, me, core, s.program[core.pc], s.kinds, stop)
+    core.head = stop
+    core.oldest = (core.oldest + 1) % s.ring.shape[1]
+    core.flight -= 1
+    core.drained = now + beats
+    if stop == core.stop:
+        if is_fetch:
+            end_fetch(s, me - s.scalars[CORES], core.drained)
+        else:
+            complete(s, me, core.drained, LOAD_CYCLES)
+        return beats
+    if core.flight > 0 and s.ring[me, core.oldest] != UNKNOWN:
+        push(s.heap, max(s.ring[me, core.oldest], core.drained), DATA_READY, me)
+    if core.stuck:
+        core.stuck = 0
+        core.asked = core.drained
+        push(s.heap, core.asked, ASK_READ, me)
+    return beats
+
+
+@inlined
+def grant_write_address(s, me, now):
+    """AW; the data of the burst is queued on W behind that of all bursts granted before it."""
+    core = s.cores[me]
+    call = s.program[core.pc].op == CALL
+    stop = core.stop
+    beats = 1
+    latency = s.scalars[REGISTER_LATENCY]
+    if not call:
+        stop = burst_stop(core.next, core.stop, s.scalars[WIDTH])
+        beats = beats_of(core.next, stop, s.scalars[WIDTH])
+        latency = s.scalars[WRITE_LATENCY]
+        s.scalars[WRITES_PENDING] += 1
+    data = s.channels[core.write_set + (W - AW)]
+    begin = max(now + 1, data.free)
+    data.free = begin + beats
+    data.busy += beats
+    record(s, ON_CHANNEL, core.write_set, me, core.pc, core.asked, now, now + 1)
+    record(s, ON_CHANNEL, core.write_set + (W - AW), me, core.pc, now + 1, begin, data.free)
+    s.counters[me, STALL_AW] += now - core.asked
+    s.counters[me, STALL_W] += begin - (now + 1)
+    s.counters[me, CALLS_ISSUED if call else WRITES_ISSUED] += 1
+    place = (core.oldest + core.flight) % s.ring.shape[1]
+    if s.scalars[BANKS] > 0 and not call:
+        s.ring[me, place] = UNKNOWN
+        push(s.heap, data.free, WRITE_AT_BANKS, me)
+    else:
+        ready = data.free + latency
+        s.ring[me, place] = ready
+        push(s.heap, ready, RESPONSE_READY, me)
+    core.flight += 1
+    core.next = stop
+    next_burst(s, me, core, now, 0, s.scalars[WRITE_OUTSTANDING], ASK_WRITE)
+
+
+@inlined
+def receive_write(s, me, now):
+    """The bytes or the CALL of a burst arrive, and its response is ready."""
+    core = s.cores[me]
+    instruction = s.program[core.pc]
+    if instruction.op == CALL:
+        record(s, ARRIVED, instruction.arg, me, core.pc, now, now, now)
+        add_call(s, np.int64(instruction.arg), now)
+    else:
+        stop = burst_stop(core.head, core.stop, s.scalars[WIDTH])
+        if s.scalars[VALUES]:
+            write_bytes(s.memory, s.ints, s.raw, me, core, instruction, s.kinds, stop)
+        s.counters[me, BYTES_WRITTEN] += stop - core.head
+        core.head = stop
+    core.responses += 1
+    if core.responses == 1:
+        ask(s, core.write_set + (B - AW), me)
+
+
+@inlined
+def grant_response(s, me, now):
+    core = s.cores[me]
+    call = s.program[core.pc].op == CALL
+    since = s.ring[me, core.oldest]
+    record(s, ON_CHANNEL, core.write_set + (B - AW), me, core.pc, since, now, now + 1)
+    s.counters[me, STALL_B] += now - since
+    s.counters[me, CALLS_DONE if call else WRITES_DONE] += 1
+    if not call:
+        s.scalars[WRITES_PENDING] -= 1
+        s.scalars[STORE_RESPONSE] = now
+    core.oldest = (core.oldest + 1) % s.ring.shape[1]
+    core.flight -= 1
+    core.responses -= 1
+    if core.responses > 0:
+        ask(s, core.write_set + (B - AW), me)
+    if core.stuck:
+        core.stuck = 0
+        core.asked = now + 1
+        push(s.heap, core.asked, ASK_WRITE, me)
+    elif core.flight == 0 and core.next == core.stop:
+        complete(s, me, now + 1, CALL_CYCLES if call else STORE_CYCLES)
+
+
+@inlined
+def wake(s, number, time):
+    """Have a channel take part in the arbitration of a later cycle."""
+    if s.channels[number].woken == 0:
+        s.channels[number].woken = 1
+        push(s.heap, time, CHANNEL_FREE, number)
+
+
+@inlined
+def is_full(s, number, now):
+    """Whether the memory takes no further burst from this address channel in this cycle.
+
+    If so, the channel is woken when a place becomes free, if that is known by now.
+    """
+    if number == AR and s.scalars[MEMORY_READS] > 0:
+        busy = s.channels[R].free > now
+        if s.scalars[READS_PENDING] + busy >= s.scalars[MEMORY_READS]:
+            if busy:
+                wake(s, AR, s.channels[R].free)
+            return True
+    if number == AW and s.scalars[MEMORY_WRITES] > 0:
+        busy = s.scalars[STORE_RESPONSE] == now
+        if s.scalars[WRITES_PENDING] + busy >= s.scalars[MEMORY_WRITES]:
+            if busy:
+                wake(s, AW, now + 1)
+            return True
+    return False
+
+
+@inlined
+def arbitrate(s, number, now):
+    """Grant a channel to the next initiator by the rule of the machine, if it is free and anyone asks."""
+    channel = s.channels[number]
+    full = False
+    if channel.pending > 0 and channel.free <= now:
+        full = is_full(s, number, now)
+    if channel.pending > 0 and channel.free <= now and not full:
+        if s.scalars[OLDEST_FIRST]:
+            place = choose_oldest(channel, s.requests)
+        else:
+            place = choose_next(channel, s.requests)
+        me = place if channel.members == 0 else s.members[channel.members_at + place]
+        role = (
+            number
+            if number < FIRST_OF_TARGETS
+            else AW + (number - FIRST_OF_TARGETS) % CHANNELS_OF_TARGET
+        )
+        cycles = 1
+        if role == AR:
+            grant_read_address(s, me, now)
+        elif role == R:
+            cycles = grant_data(s, me, now)
+            if s.scalars[MEMORY_READS] > 0:
+                touch(s, AR)  # which may now know when a place becomes free
+        elif role == AW:
+            grant_write_address(s, me, now)
+        else:
+            grant_response(s, me, now)
+            if s.scalars[MEMORY_WRITES] > 0:
+                touch(s, AW)
+        channel.free = now + cycles
+        channel.busy += cycles
+    if channel.pending > 0 and not full:
+        wake(s, number, channel.free)
+    channel.dirty = 0

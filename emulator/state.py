@@ -1,0 +1,210 @@
+"""The arrays of one run: from a prepared image and a machine to the state at cycle 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cim.emulator import layout
+from cim.emulator.prepare import Prepared
+from cim.isa.load import load_isa
+from cim.isa.machine import Machine
+
+# The longest access has 1024 elements of 4 bytes: with beats of one byte 16 bursts of 256, one more for
+# an unaligned start, one for the 4 KiB boundary. A larger outstanding limit changes nothing.
+MOST_BURSTS = 18
+TRACE_RECORDS = 1 << 18
+
+
+@dataclass(frozen=True)
+class State:
+    """The arrays of one run, in the order in which the engine takes them."""
+
+    prepared: Prepared
+    cores: NDArray[Any]
+    channels: NDArray[Any]
+    memory: NDArray[np.uint8]
+    counters: NDArray[np.int64]
+    written: NDArray[np.uint8]
+    scalars: NDArray[np.int64]
+    trace: NDArray[Any]
+    arguments: tuple[Any, ...]
+
+    def executed(self) -> int:
+        """Instructions that have completed."""
+        count = len(self.prepared.configs)
+        return int((self.cores["pc"][:count] - self.cores["first"][:count]).sum())
+
+
+def build_state(
+    prepared: Prepared,
+    machine: Machine,
+    memory: NDArray[np.uint8],
+    limit: int,
+    values: bool = True,
+    traced: bool = False,
+    alone: NDArray[np.int64] | None = None,
+) -> State:
+    """Everything that a run changes, in its state at cycle 0.
+
+    With `alone` there is no bus: accesses take as many cycles as it has for each instruction.
+    """
+    core, bus = machine.core, machine.bus
+    count = len(prepared.configs)
+    block = block_words(prepared, machine) if alone is None else 0
+    cores = _cores(prepared, block)
+    depth = min(max(bus.read_outstanding, bus.write_outstanding), _most_bursts(block))
+    longest = max(core.inputs, core.outputs)
+    channels, requests, members = _channels(prepared, machine, cores.size)
+    # Values without which time passes alike need no room.
+    stored = count if values else 0
+    ints = np.zeros((stored, prepared.kinds.size, longest), dtype=np.int32)
+    written = np.zeros((count, core.inputs), dtype=np.uint8)
+    counters = np.zeros((cores.size, layout.COUNTERS), dtype=np.int64)
+    constant = np.zeros(longest, dtype=np.int32)
+    parameters = prepared.parameters
+    scalars = _scalars(prepared, machine, limit, depth)
+    scalars[layout.BLOCK] = block
+    scalars[layout.VALUES] = values
+    ready = np.zeros(count + 1, dtype=np.int64)
+    ready[0] = count
+    ready[1:] = np.arange(count)
+    # One cycle must find room; see `engine.trace_reserve`.
+    records = TRACE_RECORDS + 16 * (channels.size + cores.size) if traced else 0
+    trace = np.zeros(records, dtype=layout.TRACE)
+    arguments = (
+        prepared.program,
+        cores,
+        channels,
+        requests,
+        members,
+        prepared.kinds,
+        scalars,
+        memory,
+        ints,
+        ints.view(np.float32),
+        ints.view(np.uint8),
+        prepared.cells_int,
+        prepared.cells_f32,
+        *(parameters[name] for name in ("offset", "adc_mul", "mul_pos", "mul_neg", "y_zp")),
+        written,
+        np.zeros((cores.size, depth), dtype=np.int64),
+        counters,
+        # At most two events a burst in flight and two of the core itself; a channel has two at most.
+        np.zeros(cores.size * (2 * depth + 4) + 2 * channels.size + 2, dtype=np.int64),
+        np.zeros(channels.size + 1, dtype=np.int64),
+        ready,
+        constant,
+        constant.view(np.float32),
+        np.zeros(longest, dtype=np.int32),
+        np.zeros(longest, dtype=np.int64),
+        int(bus.topology == "shared"),
+        _banks(machine),
+        trace,
+        np.zeros(0, dtype=np.int64) if alone is None else alone,
+    )
+    return State(prepared, cores, channels, memory, counters, written, scalars, trace, arguments)
+
+
+def block_words(prepared: Prepared, machine: Machine) -> int:
+    """Instructions of half an instruction memory, 0 if every program fits into the whole."""
+    size = machine.core.instruction_memory_bytes
+    longest = int((prepared.cores["end"] - prepared.cores["first"]).max(initial=0))
+    return 0 if size == "unlimited" or 8 * longest <= size else size // 16
+
+
+def _cores(prepared: Prepared, block: int) -> NDArray[Any]:
+    """The records of the cores and, where anything is fetched, of their fetch ports."""
+    cores = prepared.cores.copy()
+    if not block:
+        return cores
+    fetched = cores["end"] - cores["first"] > 2 * block
+    cores["block_end"] = np.where(fetched, cores["first"] + block, layout.NO_BLOCK)
+    cores["fetched"] = 2
+    return np.concatenate([cores, np.zeros(cores.size, dtype=layout.CORE)])
+
+
+def _most_bursts(block: int) -> int:
+    """A fetched block of any length has as many bursts as it has 4 KiB pages or 256 beats of a byte."""
+    return max(MOST_BURSTS, 8 * block // 256 + 2)
+
+
+def _banks(machine: Machine) -> NDArray[np.int64]:
+    """When each bank is free, for reads and, if it has a port of their own, for writes."""
+    memory = machine.memory
+    count = 0 if memory.banks == "unlimited" else memory.banks
+    return np.zeros((1 if memory.bank_ports == "shared" else 2, count), dtype=np.int64)
+
+
+def _scalars(prepared: Prepared, machine: Machine, limit: int, depth: int) -> NDArray[np.int64]:
+    buffers = load_isa().buffers
+    values = {
+        layout.WIDTH: machine.bus.width_bytes,
+        layout.ISSUE: machine.core.issue_cycles,
+        layout.MVM_CYCLES: machine.mvm_cycles,
+        layout.LANES: machine.core.gpeu_lanes,
+        layout.GPEU_LATENCY: machine.core.gpeu_latency_cycles,
+        layout.READ_OUTSTANDING: min(machine.bus.read_outstanding, depth),
+        layout.WRITE_OUTSTANDING: min(machine.bus.write_outstanding, depth),
+        layout.READ_LATENCY: machine.memory.read_latency_cycles,
+        layout.WRITE_LATENCY: machine.memory.write_latency_cycles,
+        layout.REGISTER_LATENCY: machine.bus.register_latency_cycles,
+        layout.LIMIT: limit,
+        layout.IS_FLOAT: prepared.config.mode == "f32",
+        layout.IS_NARROW: prepared.config.mode == "i8n",
+        layout.IB: buffers["ib"].code,
+        layout.OB: buffers["ob"].code,
+        layout.OLDEST_FIRST: machine.bus.arbitration == "oldest_first",
+        layout.CORES: len(prepared.configs),
+        layout.MEMORY_READS: _number(machine.memory.read_outstanding),
+        layout.MEMORY_WRITES: _number(machine.memory.write_outstanding),
+        layout.BANKS: _number(machine.memory.banks),
+        layout.INTERLEAVE: machine.memory.bank_interleave_bytes,
+        layout.BANK_CYCLES: machine.memory.bank_cycles,
+        layout.STOP_AT: layout.LAST_TIME,
+        layout.STORE_RESPONSE: -1,
+    }
+    scalars = np.zeros(layout.SCALARS, dtype=np.int64)
+    for index, value in values.items():
+        scalars[index] = value
+    return scalars
+
+
+def _number(value: int | str) -> int:
+    """A limit of the machine, 0 for none."""
+    return value if isinstance(value, int) else 0
+
+
+def _channels(
+    prepared: Prepared, machine: Machine, initiators: int
+) -> tuple[NDArray[Any], NDArray[np.uint64], NDArray[np.int64]]:
+    """The channels, the room for their pending requests, and the callers of each target, sorted.
+
+    On a target's channels only its callers can ever ask, so there is room for no other place.
+    """
+    per_target = machine.bus.topology == "per_target"
+    by_age = machine.bus.arbitration == "oldest_first"
+    count = len(prepared.configs)
+    targets = count if per_target else 0
+    channels = np.zeros(
+        layout.FIRST_OF_TARGETS + layout.CHANNELS_OF_TARGET * targets, dtype=layout.CHANNEL
+    )
+    channels["last"] = 0 if by_age else -1
+    channels["words"] = initiators if by_age else (initiators + 63) // 64
+    if not per_target:
+        members = np.zeros(0, dtype=np.int64)
+    else:
+        pairs = prepared.calls()
+        members = np.ascontiguousarray(pairs[:, 1])
+        begins = np.searchsorted(pairs[:, 0], np.arange(count + 1))
+        of_targets = channels[layout.FIRST_OF_TARGETS :].reshape(count, layout.CHANNELS_OF_TARGET)
+        of_targets["members_at"] = begins[:-1, None]
+        of_targets["members"] = np.diff(begins)[:, None]
+        places = of_targets["members"]
+        of_targets["words"] = places if by_age else (places + 63) // 64
+    words = channels["words"]
+    channels["words_at"] = np.cumsum(words) - words
+    return channels, np.zeros(int(words.sum()), dtype=np.uint64), members
