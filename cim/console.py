@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from cim import __version__
 from cim.diagnostics import CimError, ExitCode
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 ERROR_LIMIT = 20
 PIPE_WIDTH = 160
+PROGRESS_AFTER_SECONDS = 1.0
 
 
 def parser(
@@ -39,6 +42,36 @@ def table_console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+@contextlib.contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
+    """A function that shows how much of `total` is done, on a terminal, once it has taken a second.
+
+    None where stderr is no terminal: then nothing need be counted.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    began = time.monotonic()
+    bars: list[Any] = []
+
+    def show(done: int) -> None:
+        if not bars and time.monotonic() - began > PROGRESS_AFTER_SECONDS:
+            from rich.console import Console
+            from rich.progress import Progress
+
+            bars.append(Progress(console=Console(stderr=True), transient=True))
+            bars[0].start()
+            bars[0].add_task(what, total=total)
+        if bars:
+            bars[0].update(bars[0].task_ids[0], completed=done)
+
+    try:
+        yield show
+    finally:
+        if bars:
+            bars[0].stop()
 
 
 def report(problem: CimError) -> None:

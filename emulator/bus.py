@@ -21,7 +21,7 @@ from cim.emulator.layout import (
     CALLS_ISSUED, CHANNELS_OF_TARGET, CORES, EXECUTED, FETCH_CYCLES, FETCHING, FIRST_OF_TARGETS, INTERLEAVE, LOAD,
     LOAD_CYCLES, MEMORY_READS, MEMORY_WRITES, OLDEST_FIRST, ON_CHANNEL, R, READ_LATENCY, READ_OUTSTANDING,
     READS_DONE, READS_ISSUED, READS_PENDING, REGISTER_LATENCY, STALL_AR, STALL_AW, STALL_B, STALL_R, STALL_W,
-    STORE_CYCLES, STORE_RESPONSE, TRACED, VALUES, W, WAIT_CYCLES, WIDTH, WRITE_LATENCY, WRITE_OUTSTANDING,
+    STORE_CYCLES, STORE_RESPONSE, STORED, TRACED, VALUES, W, WAIT_CYCLES, WIDTH, WRITE_LATENCY, WRITE_OUTSTANDING,
     WRITES_DONE, WRITES_ISSUED, WRITES_PENDING,
 )  # fmt: skip
 from cim.emulator.values import inlined, read_bytes, write_bytes
@@ -328,6 +328,7 @@ def receive_write(s, me, now):
         stop = burst_stop(core.head, core.stop, s.scalars[WIDTH])
         if s.scalars[VALUES]:
             write_bytes(s.memory, s.ints, s.raw, me, core, instruction, s.kinds, stop)
+        record(s, STORED, 0, me, core.pc, core.head, now, stop)
         s.counters[me, BYTES_WRITTEN] += stop - core.head
         core.head = stop
     core.responses += 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cim import console
 from cim.diagnostics import error
+from cim.emulator import observe
 from cim.files import check_outputs, read_bytes, write_all
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--check", action="store_true", help="compare the output with the NumPy reference"
     )
+    parser.add_argument(
+        "--timing-only", action="store_true",
+        help="compute no values: the same cycles and counts, sooner",
+    )  # fmt: skip
+    observe.add_options(parser)
     parser.add_argument("--quiet", action="store_true", help="print no summary")
     return parser
 
@@ -97,10 +103,16 @@ def run_image_command(args: argparse.Namespace) -> int:
     from cim.emulator import host, stats
     from cim.emulator.arrays import npy_bytes, read_npy
     from cim.emulator.prepare import prepare
-    from cim.emulator.run import execute
+    from cim.emulator.run import CycleLimit, DeadlockError, RunFault, execute
     from cim.emulator.settings import timing_machine
 
     _check_outputs(args)
+    if args.timing_only:
+        for option, given in (
+            ("--input", args.input), ("--output", args.output), ("--dump", args.dump), ("--check", args.check),
+        ):  # fmt: skip
+            if given:
+                raise error(f"{option} needs values, --timing-only computes none", where="cim-emu")
     image = read_image(args.file)
     machine = timing_machine(image.config.machine, args.settings)
     if args.input or args.output or args.check:
@@ -116,14 +128,33 @@ def run_image_command(args: argparse.Namespace) -> int:
     if x is not None:
         host.batch_size(image, x)
     prepared = prepare(image)
+    recording = observe.recording_for(args, prepared, machine)
     files: dict[Path, bytes] = {}
-    if x is not None:
-        done = host.run_layer(prepared, x, memory, machine, args.max_cycles)
-        results = done.results
-        output: NDArray[Any] | None = done.output
-    else:
-        results = [execute(prepared, memory, machine, args.max_cycles)]
-        output = host.from_ofm(image, results[0].memory) if target else None
+    output: NDArray[Any] | None = None
+    count = 1 if x is None else host.batch_size(image, x)
+    try:
+        with console.progress("emulating", count * len(prepared.program)) as show:
+            if x is not None:
+                done = host.run_layer(
+                    prepared, x, memory, machine, args.max_cycles, sink=recording, progress=show
+                )
+                results, output = done.results, done.output
+            else:
+                values = not args.timing_only
+                results = [
+                    execute(
+                        prepared, memory, machine, args.max_cycles, values=values, sink=recording,
+                        progress=show,
+                    )
+                ]  # fmt: skip
+                output = host.from_ofm(image, results[0].memory) if target else None
+    except (RunFault, DeadlockError, CycleLimit):
+        # What led there is what the trace was asked for.
+        if recording is not None:
+            write_all(observe.files_of(args, recording))
+        raise
+    if recording is not None:
+        files |= observe.files_of(args, recording)
     if args.check and x is not None and output is not None:
         from cim.emulator.check import check_layer
 
@@ -151,7 +182,12 @@ def _check_outputs(args: argparse.Namespace) -> None:
         return [text.rpartition("=")[2] for text in texts or ()]
 
     check_outputs(
-        [*paths(args.output), *paths(args.dump), *([args.stats] if args.stats else [])],
+        [
+            *paths(args.output),
+            *paths(args.dump),
+            *([args.stats] if args.stats else []),
+            *observe.outputs(args),
+        ],
         [args.file, *paths(args.input), *paths(args.load)],
     )
 

@@ -157,7 +157,7 @@ def fault_of(s, me, core, instruction):
 
 @inlined
 def trace_reserve(s):
-    """Records that one cycle can make without those of `advance`: two a channel, two for a CALL, the stalls."""
+    """Records that one cycle can make without those of `advance`: two a channel, two for what arrives, the stalls."""
     return 2 * s.channels.size + 4 * s.cores.size + 64
 
 

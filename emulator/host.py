@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cim.asm.image import Image, LayerDescription, Region
 from cim.diagnostics import error
 from cim.emulator.prepare import Prepared
-from cim.emulator.run import Result, execute
+from cim.emulator.run import Progress, Result, Sink, execute
 from cim.isa.machine import Machine
 from cim.isa.numerics import DTYPES
 
@@ -131,22 +131,34 @@ def run_layer(
     memory: NDArray[np.uint8] | None = None,
     machine: Machine | None = None,
     max_cycles: int | None = None,
+    sink: Sink | None = None,
+    progress: Progress | None = None,
 ) -> LayerRun:
     """Run the layer on `x`, image by image; each starts from `memory` (or the image's own).
 
-    SEQ_NR and buffers are cleared for each. `max_cycles` holds for one image. Raises what `execute` does,
-    and `CimError` for an input that does not fit.
+    SEQ_NR and buffers are cleared for each. `max_cycles` holds for one image; `sink` gets the trace of the
+    first, `progress` the instructions done in all. Raises what `execute` does, and `CimError` for an input
+    that does not fit.
     """
     image = prepared.image
     count = batch_size(image, x)
     start = image.memory() if memory is None else memory
     region = image.config.region("ifm")
-    outputs = []
-    results = []
+    outputs: list[NDArray[Any]] = []
+    results: list[Result] = []
     for one in x.reshape(count, *layer_of(image).input_shape):
         own = start.copy()
         write_region(image, own, region, to_ifm(image, one))
-        result = execute(prepared, own, machine, max_cycles)
+        before = len(results) * len(prepared.program)
+
+        def show(done: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + done)
+
+        result = execute(
+            prepared, own, machine, max_cycles, sink=None if results else sink,
+            progress=show if progress is not None else None,
+        )  # fmt: skip
         outputs.append(from_ofm(image, result.memory))
         results.append(result)
     output = outputs[0] if count == 1 else np.concatenate(outputs, axis=0)

@@ -100,7 +100,8 @@ CHANNELS_OF_TARGET = 3
     EXECUTED,  # an instruction, from its start to its completion
     ARRIVED,  # a CALL of `core` reaches core `channel` in cycle `begin`
     FETCHING,  # a core waits for a block of instructions
-) = range(4)
+    STORED,  # bytes `since` to before `end` of a store reach memory in cycle `begin`
+) = range(5)
 
 TRACE: np.dtype[Any] = np.dtype(
     [

@@ -87,21 +87,22 @@ def execute(
     limit = layout.HORIZON if max_cycles is None else min(max_cycles, layout.HORIZON)
     state = build_state(prepared, machine, memory, limit, values, traced=sink is not None)
     end, cycle, core = _run_to_the_end(state, sink, progress)
+    count = len(prepared.configs)
+    cores = state.cores[:count]  # without the fetch ports
     if end == layout.FAULTED:
-        raise explain.fault(prepared, state.cores, state.written, core, cycle)
+        raise explain.fault(prepared, cores, state.written, core, cycle)
     if end == layout.DEADLOCKED:
-        raise explain.deadlock(prepared, state.cores, cycle)
+        raise explain.deadlock(prepared, cores, cycle)
     if end == layout.LIMITED:
         raise CycleLimit(
             [Diagnostic(f"not finished after {limit} cycles", where=str(prepared.image.path))]
         )
-    count = len(prepared.configs)
     return Result(
         prepared,
         machine,
         memory,
         cycle,
-        state.cores["time"][:count].copy(),
+        cores["time"].copy(),
         state.counters[:count],
         state.counters[count:],
         _busy(state.channels),

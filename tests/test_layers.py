@@ -17,6 +17,7 @@ from cim.codegen.compile_layer import compile_layer
 from cim.codegen.layer import Activation, Layer, Quantization
 from cim.codegen.schedule import SCHEMES
 from cim.diagnostics import CimError, Source
+from cim.emulator import layout
 from cim.emulator.check import FLOAT_TOLERANCE
 from cim.emulator.host import run_layer
 from cim.emulator.prepare import prepare
@@ -151,7 +152,7 @@ def test_the_ofm_equals_the_numpy_reference(mode: str, data, scheme: str) -> Non
     else:
         np.testing.assert_array_equal(got.output, want)
     calls = compiled.schedule.calls(compiled.mapping.p_h)
-    counted = int(got.results[0].counters[:, -1].sum())
+    counted = int(got.results[0].counters[:, layout.CALLS_DONE].sum())
     assert counted == calls
 
 

@@ -105,8 +105,6 @@ LIMITS = {
               "4 are needed (core.count)"),
     "memory": ('"memory.size_bytes=100"', ".region big, i8, [101]\n",
                "shared memory needs 128 bytes, 100 are there: 28 too many (memory.size_bytes)"),
-    "program": ('"core.instruction_memory_bytes=16"', ".quad 3, 3, 3\n",
-                "the program of core 'a' (number 0) has 24 bytes, the instruction memory 16: 8 too many"),
     "parameter": ('"core.count=2"', ".crossbar rows=1, columns=3\n.half 1, 2, 3\n.param offset, 1, 2\n",
                   "parameter 'offset' of core 'a' (number 0) has 2 values, must have 1 or 3"),
     "region": ('"core.count=2"', ".region r, i8, [2]\n.byte 1, 2, 3\n",

@@ -26,7 +26,20 @@ ROOT = Path(__file__).parents[2]
 SCHEMAS = {name: json.loads(content) for name, content in schemas().items()}
 VALIDATORS = {name: jsonschema.Draft202012Validator(content) for name, content in SCHEMAS.items()}
 # Keys that a file may leave out.
-OPTIONAL = {"activation", "alpha"}
+MEMORY = (
+    "read_outstanding",
+    "write_outstanding",
+    "banks",
+    "bank_interleave_bytes",
+    "bank_cycles",
+    "bank_ports",
+)
+OPTIONAL = {
+    "activation",
+    "alpha",
+    "converters",
+    *MEMORY,
+}  # the bus's limits of the same name are not
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,91 @@
+"""The views of a run that the command line offers: each a file made from one recording."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cim.diagnostics import error
+
+if TYPE_CHECKING:  # --help needs none of it, nor NumPy
+    from cim.emulator.prepare import Prepared
+    from cim.emulator.recording import Recording
+    from cim.isa.machine import Machine
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that ask for views."""
+    group = parser.add_argument_group("what happened when")
+    group.add_argument("--trace", metavar="T.json", help="write a trace for Perfetto")
+    group.add_argument("--vcd", metavar="T.vcd", help="write waves for GTKWave")
+    group.add_argument(
+        "--trace-from", metavar="CYCLE", type=_cycle, default=0, help="where trace and waves begin"
+    )
+    group.add_argument("--trace-to", metavar="CYCLE", type=_cycle, help="where they end")
+    group.add_argument(
+        "--trace-cores", metavar="LIST", type=_cores, help="the cores they show, as in 0,3-7"
+    )
+
+
+def _cycle(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' must be a bus cycle, a number from 0 upwards")
+    return int(text)
+
+
+def _cores(text: str) -> frozenset[int]:
+    from cim.emulator.recording import parse_cores
+
+    try:
+        return parse_cores(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+
+
+def outputs(args: argparse.Namespace) -> list[str]:
+    """The files that are asked for."""
+    return [path for path in (args.trace, args.vcd) if path]
+
+
+def recording_for(
+    args: argparse.Namespace, prepared: Prepared, machine: Machine
+) -> Recording | None:
+    """What a run must be recorded into, None if no view is asked for. Raises `CimError`."""
+    if not outputs(args):
+        if args.trace_from or args.trace_to is not None or args.trace_cores is not None:
+            raise error(
+                "--trace-from, --trace-to and --trace-cores say what --trace or --vcd shows: give one of "
+                "them",
+                where="cim-emu",
+            )
+        return None
+    from cim.emulator import layout
+    from cim.emulator.recording import Recording, Window
+
+    stop = layout.LAST_TIME if args.trace_to is None else args.trace_to
+    if stop <= args.trace_from:
+        raise error(f"must be more than --trace-from {args.trace_from}", where=f"--trace-to {stop}")
+    unknown = sorted((args.trace_cores or frozenset()) - set(prepared.names))
+    if unknown:
+        numbers = prepared.names
+        raise error(
+            f"core {unknown[0]} has no program; the image has {len(numbers)} cores, numbers {numbers[0]} "
+            f"to {numbers[-1]}",
+            where="--trace-cores",
+        )
+    return Recording(prepared, machine, Window(args.trace_from, stop, args.trace_cores))
+
+
+def files_of(args: argparse.Namespace, recording: Recording) -> dict[Path, bytes]:
+    """The views of a recording."""
+    files = {}
+    if args.trace:
+        from cim.emulator.perfetto import perfetto_trace
+
+        files[Path(args.trace)] = perfetto_trace(recording)
+    if args.vcd:
+        from cim.emulator.vcd import vcd_dump
+
+        files[Path(args.vcd)] = vcd_dump(recording)
+    return files
