@@ -103,7 +103,7 @@ def run_image_command(args: argparse.Namespace) -> int:
     from cim.emulator import host, stats
     from cim.emulator.arrays import npy_bytes, read_npy
     from cim.emulator.prepare import prepare
-    from cim.emulator.run import CycleLimit, DeadlockError, RunFault, execute
+    from cim.emulator.run import RunError, execute
     from cim.emulator.settings import timing_machine
 
     _check_outputs(args)
@@ -148,7 +148,7 @@ def run_image_command(args: argparse.Namespace) -> int:
                     )
                 ]  # fmt: skip
                 output = host.from_ofm(image, results[0].memory) if target else None
-    except (RunFault, DeadlockError, CycleLimit):
+    except RunError:
         # What led there is what the trace was asked for.
         if recording is not None:
             write_all(observe.files_of(args, recording))

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from numpy.typing import NDArray
+
 from cim.diagnostics import CimError, ExitCode
 
 
-class RunFault(CimError):
+class RunError(CimError):
+    """An inference did not finish. `cycle` is that of its last event, `cores` the engine's records of the cores then."""
+
+    cycle: int
+    cores: NDArray[Any]
+
+
+class RunFault(RunError):
     """An instruction raised an exception of the spec."""
 
     exit_code = ExitCode.FAULT
@@ -13,22 +24,20 @@ class RunFault(CimError):
     exception: str
     core: int
     pc: int
-    cycle: int
 
 
-class DeadlockError(CimError):
+class DeadlockError(RunError):
     """Every unfinished core waits for CALLs that will not come.
 
-    `blocked` maps core numbers to instruction indices, `cycle` is that of the last event.
+    `blocked` maps core numbers to instruction indices.
     """
 
     exit_code = ExitCode.DEADLOCK
 
     blocked: dict[int, int]
-    cycle: int
 
 
-class CycleLimit(CimError):
+class CycleLimit(RunError):
     """The inference takes more cycles than allowed."""
 
     exit_code = ExitCode.CYCLE_LIMIT

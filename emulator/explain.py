@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cim.asm.image import Image
 from cim.diagnostics import CimError, Diagnostic, Note, Source, Span
 from cim.emulator import layout
-from cim.emulator.errors import DeadlockError, RunFault
+from cim.emulator.errors import CycleLimit, DeadlockError, RunFault
 from cim.emulator.prepare import Prepared
 from cim.files import read_text
 from cim.isa.encoding import decode
@@ -89,8 +89,34 @@ def fault(
     )
     problem = RunFault([diagnostic])
     problem.exception, problem.core, problem.pc = name, prepared.configs[core].number, pc
-    problem.cycle = cycle
     return problem
+
+
+def cycle_limit(prepared: Prepared, cores: NDArray[Any], limit: int) -> CycleLimit:
+    """Which cores a cycle limit has stopped, and where the first of them are."""
+    open_ = [int(core) for core in np.flatnonzero(cores["pc"] < cores["end"])]
+    notes = [
+        Note(f"{core_text(prepared, core)} is at {_doing(prepared, cores, core)}")
+        for core in open_[:CORES_SHOWN]
+    ]
+    if len(open_) > CORES_SHOWN:
+        notes.append(Note(f"and {len(open_) - CORES_SHOWN} more"))
+    return CycleLimit([
+        Diagnostic(
+            f"not finished after {limit} cycles: {len(open_)} of {len(cores)} cores go on (--max-cycles)",
+            where=str(prepared.image.path),
+            notes=tuple(notes),
+        )
+    ])  # fmt: skip
+
+
+def _doing(prepared: Prepared, cores: NDArray[Any], core: int) -> str:
+    pc = int(cores[core]["pc"]) - prepared.span(core)[0]
+    text = f"{place(prepared, core, pc)}: {instruction_text(prepared, core, pc)}"
+    if cores[core]["waiting"]:
+        goal, now = int(cores[core]["goal"]), int(cores[core]["seq_nr"])
+        text += f", blocked: SEQ_NR is {now}, the wait needs {goal}"
+    return text
 
 
 def _values(
@@ -192,7 +218,6 @@ def deadlock(prepared: Prepared, cores: NDArray[Any], cycle: int) -> DeadlockErr
     problem.blocked = {
         prepared.configs[core].number: int(cores[core]["pc"] - starts[core]) for core in blocked
     }
-    problem.cycle = cycle
     return problem
 
 

@@ -21,10 +21,10 @@ class InstructionTexts:
 
     def core_of(self, at: int) -> tuple[int, int]:
         """The core (position) of an instruction, and its index in the core's program."""
-        firsts = self.prepared.cores["first"]
+        starts = self.prepared.starts
         # Of cores without instructions, which share their first position with the next, the last one.
-        core = int(np.searchsorted(firsts, at, side="right")) - 1
-        return core, at - int(firsts[core])
+        core = int(np.searchsorted(starts, at, side="right")) - 1
+        return core, at - int(starts[core])
 
     def text(self, at: int) -> str:
         """Instruction `at` in assembly syntax."""

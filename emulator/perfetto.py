@@ -211,7 +211,7 @@ def busy_before(
 def _arrows(recording: Recording) -> list[dict[str, Any]]:
     """From each CALL to the WAIT that it released."""
     executed = recording.records(layout.EXECUTED)
-    started = dict(_rows(executed, "at", "begin"))
+    started = dict(zip(executed["at"].tolist(), executed["begin"].tolist(), strict=True))
     found: list[dict[str, Any]] = []
     for wait, call in releases(recording):
         # A CALL outside the window has no slice that the arrow could start from.

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.diagnostics import CimError
 from cim.emulator import layout
-from cim.emulator.errors import CycleLimit, DeadlockError, RunFault
+from cim.emulator.errors import RunError
 from cim.emulator.prepare import Prepared
 from cim.emulator.recording import Recording
 from cim.emulator.run import execute
@@ -59,16 +58,17 @@ class Replay:
         self.machine = machine
         self.initial = memory
         self.recording = Recording(prepared, machine)
-        self.failure: CimError | None = None
+        self.failure: RunError | None = None
         self.cycles = 0
-        self.stuck: NDArray[Any] = prepared.cores
+        self.stuck: NDArray[Any] = prepared.cores[:0]
         try:
-            result = execute(prepared, memory, machine, max_cycles, sink=self.recording)
+            result = execute(
+                prepared, memory, machine, max_cycles, values=False, sink=self.recording
+            )
             self.cycles = result.cycles
-            self.stuck = result.cores
-        except (RunFault, DeadlockError, CycleLimit) as failure:
+        except RunError as failure:
             self.failure = failure
-            self.cycles = self.recording.cycles
+            self.cycles = failure.cycle
             self.stuck = failure.cores
         self._events = self._collect()
         self.restart()
@@ -88,7 +88,7 @@ class Replay:
         self.interpreter = Interpreter(
             load_isa(), config.numeric_mode, shape, self.initial.copy(), programs
         )
-        firsts = prepared.cores["first"] - prepared.cores["start"]
+        firsts = prepared.cores["first"] - prepared.starts
         self.cores = [CoreView(int(pc)) for pc in firsts]
         self.position = 0
         self.now = 0
@@ -179,7 +179,7 @@ class Replay:
 
     def _load(self, core: int, pc: int) -> None:
         self._execute(core, pc)
-        at = int(self.prepared.cores["start"][core]) + pc
+        at = int(self.prepared.starts[core]) + pc
         content, _ = self._bytes(core, at)
         content[:] = np.frombuffer(self._latched.pop(core), dtype=np.uint8)
 
@@ -208,9 +208,8 @@ class Replay:
         # What was in progress when the run failed has begun, too.
         open_ = [
             core
-            for core in range(len(self.prepared.configs))
-            if self.failure is not None
-            and self.stuck["pc"][core] < self.stuck["end"][core]
+            for core in range(self.stuck.size)
+            if self.stuck["pc"][core] < self.stuck["end"][core]
             and self.stuck["time"][core] <= self.cycles
             and not self.stuck["fault"][core]
         ]

@@ -11,15 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.image import Image
-from cim.diagnostics import Diagnostic, error
+from cim.diagnostics import error
 from cim.emulator import explain, layout
 from cim.emulator.compiled import engine
-from cim.emulator.errors import CycleLimit, DeadlockError, RunFault
+from cim.emulator.errors import CycleLimit, DeadlockError, RunError, RunFault
 from cim.emulator.prepare import Prepared, checked_machine, prepare
 from cim.emulator.state import State, build_state
 from cim.isa.machine import Machine
 
-__all__ = ["CycleLimit", "DeadlockError", "Result", "RunFault", "Sink", "execute", "run_image"]
+__all__ = [
+    "CycleLimit",
+    "DeadlockError",
+    "Result",
+    "RunError",
+    "RunFault",
+    "Sink",
+    "execute",
+    "run_image",
+]
 
 Sink = Callable[[NDArray[Any], int], None]
 Progress = Callable[[int], None]
@@ -89,14 +98,16 @@ def execute(
     end, cycle, core = _run_to_the_end(state, sink, progress)
     count = len(prepared.configs)
     cores = state.cores[:count]  # without the fetch ports
+    failure: RunError | None = None
     if end == layout.FAULTED:
-        raise explain.fault(prepared, cores, state.written, core, cycle)
-    if end == layout.DEADLOCKED:
-        raise explain.deadlock(prepared, cores, cycle)
-    if end == layout.LIMITED:
-        raise CycleLimit(
-            [Diagnostic(f"not finished after {limit} cycles", where=str(prepared.image.path))]
-        )
+        failure = explain.fault(prepared, cores, state.written, core, cycle)
+    elif end == layout.DEADLOCKED:
+        failure = explain.deadlock(prepared, cores, cycle)
+    elif end == layout.LIMITED:
+        failure = explain.cycle_limit(prepared, cores, limit)
+    if failure is not None:
+        failure.cycle, failure.cores = cycle, cores.copy()
+        raise failure
     return Result(
         prepared,
         machine,

@@ -191,7 +191,7 @@ def setup_cycles(prepared: Prepared, machine: Machine, images: int = 1) -> int:
         return -(-size // width)
 
     loaded = 16 * block_words(prepared, machine)
-    fits = [not loaded or core.program.size <= loaded for core in config.cores]
+    fits = [not loaded or core.program.size - core.entry <= loaded for core in config.cores]
     sizes = [core.program.size for core in config.cores]
     contents = [size for size, whole in zip(sizes, fits, strict=True) if whole]
     contents += [region.content.size for region in config.regions if region.content is not None]
@@ -222,6 +222,7 @@ def collect(results: Sequence[Result]) -> Stats:
         for number, name in enumerate(CLASSES)
     }
     per_core = np.sum([result.counters for result in results], axis=0)
+    executed_in_all = int((prepared.cores["end"] - prepared.cores["first"]).sum())
     counters = per_core.sum(axis=0).tolist()
     fetches = np.sum([result.fetches.sum(axis=0) for result in results], axis=0).tolist()
     idle = np.sum([result.cycles - result.finish for result in results], axis=0)
@@ -251,7 +252,7 @@ def collect(results: Sequence[Result]) -> Stats:
             b=counters[layout.STALL_B],
         ),
         core_cycles=CoreTime(
-            issue=runs * len(prepared.program) * machine.core.issue_cycles,
+            issue=runs * executed_in_all * machine.core.issue_cycles,
             load=counters[layout.LOAD_CYCLES],
             store=counters[layout.STORE_CYCLES],
             mvm=executed["mvm"] * machine.mvm_cycles,

@@ -48,12 +48,12 @@ def _core_changes(recording: Recording, writer: VCDWriter) -> list[tuple[int, An
         pc = writer.register_var(scope, "pc", "integer", size=32, init=0)
         seq_nr = writer.register_var(scope, "seq_nr", "integer", size=32, init=0)
         mine = executed[executed["core"] == core]
-        firsts = int(prepared.cores["first"][core])
+        start = int(prepared.starts[core])
         for at, begin, end in zip(
             mine["at"].tolist(), mine["begin"].tolist(), mine["end"].tolist(), strict=True
         ):
             changes.append((begin, state, CLASSES[prepared.classes[at]]))
-            changes.append((begin, pc, at - firsts))
+            changes.append((begin, pc, at - start))
             changes.append((end, state, IDLE))
         arrivals = calls["begin"][calls["channel"] == core].tolist()
         changes += [(time, seq_nr, count) for count, time in enumerate(arrivals, 1)]
