@@ -17,6 +17,9 @@ from cim.files import check_outputs, read_bytes, write_all
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from cim.emulator.prepare import Prepared
+    from cim.isa.machine import Machine
+
 DESCRIPTION = "Runs an image on the emulated chip: values, cycles and statistics."
 
 
@@ -67,6 +70,10 @@ def make_parser() -> argparse.ArgumentParser:
         help="compute no values: the same cycles and counts, sooner",
     )  # fmt: skip
     observe.add_options(parser)
+    parser.add_argument(
+        "--debug", metavar="SCRIPT", nargs="?", const="-",
+        help="debug the run: commands from a file, or from the terminal",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="print no summary")
     return parser
 
@@ -128,6 +135,10 @@ def run_image_command(args: argparse.Namespace) -> int:
     if x is not None:
         host.batch_size(image, x)
     prepared = prepare(image)
+    if args.debug is not None:
+        if x is not None:
+            host.write_region(image, memory, image.config.region("ifm"), host.to_ifm(image, x))
+        return _debug(args, prepared, machine, memory)
     recording = observe.recording_for(args, prepared, machine)
     files: dict[Path, bytes] = {}
     output: NDArray[Any] | None = None
@@ -172,6 +183,27 @@ def run_image_command(args: argparse.Namespace) -> int:
 
         bound = collected.lower_bound
         print_summary(collected, bound.cycles, bound.binding)
+    return 0
+
+
+def _debug(
+    args: argparse.Namespace, prepared: Prepared, machine: Machine, memory: NDArray[Any]
+) -> int:
+    """Debug instead of running. The debugger's exit code says whether its script was understood."""
+    from cim.emulator.debug_shell import run_interactive, run_script
+    from cim.emulator.replay import Replay
+
+    for option, given in (
+        ("--output", args.output), ("--dump", args.dump), ("--check", args.check), ("--stats", args.stats),
+        ("--timing-only", args.timing_only), *(("--trace or --vcd", path) for path in observe.outputs(args)),
+    ):  # fmt: skip
+        if given:
+            raise error(f"{option} cannot be used with --debug", where="cim-emu")
+    replay = Replay(prepared, machine, memory, args.max_cycles)
+    if args.debug == "-":
+        run_interactive(replay)
+    else:
+        run_script(replay, args.debug)
     return 0
 
 

@@ -30,16 +30,19 @@ class Sources:
         self.image = image
         self.found: dict[str, Source | None] = {}
 
+    def source(self, file: str) -> Source | None:
+        """A source file by the name that the image has for it."""
+        if file not in self.found:
+            try:
+                self.found[file] = Source(file, read_text(self.image.path.parent / file))
+            except CimError:
+                self.found[file] = None
+        return self.found[file]
+
     def span(self, prepared: Prepared, core: int, pc: int) -> Span | None:
         """The source line of an instruction, None if its file or line is not there."""
         location = self.image.location(prepared.configs[core], pc)
-        if location.file not in self.found:
-            try:
-                text = read_text(self.image.path.parent / location.file)
-                self.found[location.file] = Source(location.file, text)
-            except CimError:
-                self.found[location.file] = None
-        source = self.found[location.file]
+        source = self.source(location.file)
         if source is None or not source.line(location.line).strip():
             return None
         line = source.line(location.line)

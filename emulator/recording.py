@@ -26,7 +26,7 @@ class Window:
 class Recording:
     """Takes the trace of `run.execute` as its sink, and keeps what overlaps the window.
 
-    `cycles` is the cycle before which it is complete. CALLs are kept from the beginning on, whatever the
+    `cycles` is the end of the last thing recorded. CALLs are kept from the beginning on, whatever the
     window: which of them releases a WAIT is a matter of counting.
     """
 
@@ -39,11 +39,11 @@ class Recording:
 
     def __call__(self, part: NDArray[Any], cycle: int) -> None:
         """One piece of the trace."""
-        self.cycles = max(self.cycles, cycle)
-        calls = part["kind"] == layout.ARRIVED
-        self._calls.append(part[calls])
         # A burst of a store has an address where others have their end.
         ends = np.where(part["kind"] == layout.STORED, part["begin"], part["end"])
+        self.cycles = max(self.cycles, cycle, int(ends.max(initial=0)))
+        calls = part["kind"] == layout.ARRIVED
+        self._calls.append(part[calls])
         kept = ~calls & (part["begin"] < self.window.stop)
         kept &= (ends > self.window.first) | (part["begin"] >= self.window.first)
         if self.window.cores is not None:

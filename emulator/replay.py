@@ -191,7 +191,7 @@ class Replay:
             _events(self.recording.records(layout.STORED), STORED, "begin", "since", "end"),
             _events(self.recording.records(layout.ARRIVED), CALLED, "begin", "channel", "end"),
         ]
-        bursts = self.recording.records(layout.ON_CHANNEL)
+        bursts = self.bursts = self.recording.records(layout.ON_CHANNEL)
         of_cores = bursts["core"] < len(self.prepared.configs)
         parts.append(_events(bursts[(bursts["channel"] == layout.R) & of_cores], READ, "begin"))
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
