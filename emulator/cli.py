@@ -159,10 +159,12 @@ def run_image_command(args: argparse.Namespace) -> int:
                     )
                 ]  # fmt: skip
                 output = host.from_ofm(image, results[0].memory) if target else None
-    except RunError:
-        # What led there is what the trace was asked for.
+    except RunError as failure:
+        # What led there is what the views were asked for.
         if recording is not None:
-            write_all(observe.files_of(args, recording))
+            files |= observe.files_of(args, recording)
+        files |= observe.report_of(args, prepared, machine, memory, failure)
+        write_all(files)
         raise
     if recording is not None:
         files |= observe.files_of(args, recording)
@@ -175,6 +177,7 @@ def run_image_command(args: argparse.Namespace) -> int:
     for region, path in dumps:
         files[Path(path)] = npy_bytes(host.read_region(image, results[-1].memory, region))
     collected = stats.collect(results)
+    files |= observe.report_of(args, prepared, machine, memory, collected)
     if args.stats:
         files[Path(args.stats)] = stats.encode_stats(collected)
     write_all(files)

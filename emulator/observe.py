@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 from cim.diagnostics import error
 
 if TYPE_CHECKING:  # --help needs none of it, nor NumPy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cim.emulator.errors import RunError
     from cim.emulator.prepare import Prepared
     from cim.emulator.recording import Recording
+    from cim.emulator.stats import Stats
     from cim.isa.machine import Machine
 
 
@@ -18,6 +23,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options that ask for views."""
     group = parser.add_argument_group("what happened when")
     group.add_argument("--trace", metavar="T.json", help="write a trace for Perfetto")
+    group.add_argument(
+        "--report", metavar="R.html", help="write a page that shows where the time went"
+    )
     group.add_argument("--vcd", metavar="T.vcd", help="write waves for GTKWave")
     group.add_argument(
         "--trace-from", metavar="CYCLE", type=_cycle, default=0, help="where trace and waves begin"
@@ -45,14 +53,14 @@ def _cores(text: str) -> frozenset[int]:
 
 def outputs(args: argparse.Namespace) -> list[str]:
     """The files that are asked for."""
-    return [path for path in (args.trace, args.vcd) if path]
+    return [path for path in (args.trace, args.vcd, args.report) if path]
 
 
 def recording_for(
     args: argparse.Namespace, prepared: Prepared, machine: Machine
 ) -> Recording | None:
     """What a run must be recorded into, None if no view is asked for. Raises `CimError`."""
-    if not outputs(args):
+    if not (args.trace or args.vcd):
         if args.trace_from or args.trace_to is not None or args.trace_cores is not None:
             raise error(
                 "--trace-from, --trace-to and --trace-cores say what --trace or --vcd shows: give one of "
@@ -89,3 +97,23 @@ def files_of(args: argparse.Namespace, recording: Recording) -> dict[Path, bytes
 
         files[Path(args.vcd)] = vcd_dump(recording)
     return files
+
+
+def report_of(
+    args: argparse.Namespace, prepared: Prepared, machine: Machine, memory: NDArray[np.uint8],
+    outcome: Stats | RunError,
+) -> dict[Path, bytes]:  # fmt: skip
+    """The page of a run that finished with these statistics, or failed."""
+    if not args.report:
+        return {}
+    from cim.emulator.errors import RunError
+    from cim.emulator.report import html_report
+    from cim.emulator.report_data import gather
+
+    if isinstance(outcome, RunError):
+        data = gather(prepared, machine, memory, outcome.cycle, args.max_cycles)
+        page = html_report(data, machine, failure=outcome.diagnostics[0].message)
+    else:
+        data = gather(prepared, machine, memory, outcome.cycles_per_image[0], args.max_cycles)
+        page = html_report(data, machine, outcome)
+    return {Path(args.report): page}

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.emulator import layout
+from cim.emulator.binned import Binned, equal_parts
 from cim.emulator.instruction_texts import InstructionTexts
 from cim.emulator.recording import Recording, releases
 from cim.isa.model import CLASSES
@@ -180,32 +181,12 @@ def utilization(
 
     Returns the edges of the parts in bus cycles, and by channel one share a part.
     """
-    first = recording.window.first
-    stop = max(min(recording.window.stop, recording.cycles), first + 1)
-    edges = np.unique(np.linspace(first, stop, min(points, stop - first) + 1).astype(np.int64))
+    window = recording.window
+    edges = equal_parts(window.first, min(window.stop, recording.cycles), points)
     bursts = recording.records(layout.ON_CHANNEL)
-    roles = roles_of(bursts["channel"])
-    shares = {}
-    for role in range(len(ROLES)):
-        mine = bursts[roles == role]
-        occupied = busy_before(mine["begin"], mine["end"], edges)
-        shares[role] = np.diff(occupied) / np.diff(edges)
-    return edges, shares
-
-
-def busy_before(
-    begins: NDArray[np.int64], ends: NDArray[np.int64], moments: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Cycles of the intervals [begin, end) that lie before each moment, summed."""
-
-    def before(times: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum of (moment - time) over the times before it."""
-        ordered = np.sort(times)
-        sums = np.concatenate(([0], np.cumsum(ordered)))
-        count = np.searchsorted(ordered, moments)
-        return np.asarray(count * moments - sums[count])
-
-    return before(begins) - before(ends)
+    busy = Binned(len(ROLES), edges)
+    busy.add(roles_of(bursts["channel"]), bursts["begin"], bursts["end"])
+    return edges, dict(enumerate(busy.cycles() / np.diff(edges)))
 
 
 def _arrows(recording: Recording) -> list[dict[str, Any]]:

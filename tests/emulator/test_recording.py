@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from random_programs import DATA, systems, words_of
 
 from cim.emulator import layout
-from cim.emulator.perfetto import busy_before, in_flight, perfetto_trace, utilization
+from cim.emulator.perfetto import in_flight, perfetto_trace, utilization
 from cim.emulator.prepare import prepare
 from cim.emulator.recording import Recording, Window, parse_cores, releases
 from cim.emulator.run import RunError, execute
@@ -149,23 +149,6 @@ def test_waves_read_back():
         assert int(record_["begin"]) in values["core0.state"]
     assert values["core1.seq_nr"][int(recording.records(layout.ARRIVED)["begin"][0])] == "b1"
     assert f"#{result.cycles}" in lines
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=20),
-    st.lists(st.integers(0, 80), min_size=1),
-)
-def test_busy_cycles_are_counted_exactly(intervals, moments):
-    begins = np.array([begin for begin, _ in intervals], dtype=np.int64)
-    ends = begins + np.array([length for _, length in intervals], dtype=np.int64)
-    wanted = [
-        sum(
-            max(0, min(int(end), moment) - int(begin))
-            for begin, end in zip(begins, ends, strict=True)
-        )
-        for moment in moments
-    ]
-    assert busy_before(begins, ends, np.array(moments)).tolist() == wanted
 
 
 @settings(max_examples=30, deadline=None)
