@@ -35,8 +35,10 @@ from cim.asm.objects import (
     RELOCATION,
     Attributes,
     CoreAttributes,
+    DataUse,
     Object,
     RelocationType,
+    SourcePlace,
 )
 from cim.asm.preprocess import Preprocessor
 from cim.asm.recorded import Recorded
@@ -177,6 +179,7 @@ class Assembler:
             order = {id(source): index for index, source in enumerate(self.sources)}
             self.found.sort(key=lambda d: _sort_key(d, order))
             raise CimError(self.found)
+        self.attributes.uses = self.sections.uses()
         self.attributes.definitions = {
             key: location
             for key, location in self.names.definitions.items()
@@ -400,6 +403,20 @@ class Assembler:
         table["symbol"] = self.names.reference(use.symbol, piece.statement.where, use.place)
         table["addend"] = use.addends
         block.relocations.append(table)
+        if section.kind == "text":
+            words = (piece.offsets + within) // WORD_BYTES
+            block.column(words, piece.columns(use.place.start))
+            return
+        location = self._location(piece.statement.where)
+        lines, columns = np.broadcast_arrays(
+            location.line + piece.lines_on(), piece.columns(use.place.start), table["offset"]
+        )[:2]
+        block.uses += [
+            DataUse(offset, SourcePlace(location.file, line, column))
+            for offset, line, column in zip(
+                table["offset"].tolist(), lines.tolist(), columns.tolist(), strict=True
+            )
+        ]
 
     def _check_local(self, piece: Piece, use: Use) -> None:
         """Refuse a local label where it means nothing."""

@@ -43,6 +43,7 @@ class FlatRun:
     shapes: NDArray[np.int32]
     starts: Ints
     numbers: Ints
+    widths: Ints  # of the numbers as they are written
 
     def __len__(self) -> int:
         return len(self.shapes)
@@ -100,7 +101,7 @@ class Batch:
             return None
         return FlatRun(
             self.source, self.source.first_line + position, self.templates, self.shapes[first:last],
-            self._starts[first:last], self._numbers,
+            self._starts[first:last], self._numbers, self._widths,
         )  # fmt: skip
 
     @cached_property
@@ -109,6 +110,10 @@ class Batch:
         counts = np.array([len(_INTEGER.findall(text)) for text in self.texts], dtype=np.int64)
         per_line = counts[self.shapes]
         return np.cumsum(per_line) - per_line
+
+    @cached_property
+    def _widths(self) -> Ints:
+        return np.fromiter(map(len, self.literals), dtype=np.int64, count=len(self.literals))
 
     @cached_property
     def _numbers(self) -> Ints:

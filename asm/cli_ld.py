@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,6 +122,7 @@ def _read(arguments: argparse.Namespace) -> tuple[list[Object], list[list[Object
     objects: list[Object] = []
     archives: list[list[Object]] = []
     problems: list[Diagnostic] = []
+    seen: dict[str, str] = {}
     for name, is_library in [(n, False) for n in arguments.inputs] + [
         (n, True) for n in arguments.libraries
     ]:
@@ -129,6 +131,10 @@ def _read(arguments: argparse.Namespace) -> tuple[list[Object], list[list[Object
             raw = read_bytes(path)
             if is_library or is_archive(raw):
                 archives.append(read_members(raw, path))
+            elif (first := seen.setdefault(os.path.realpath(path), path)) is not path:
+                raise error(
+                    f"is the same file as {first}: an object must be given once", where=path
+                )
             else:
                 objects.append(read_object(raw, path))
         except CimError as problem:

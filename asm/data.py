@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.expansion import Lanes, Piece
-from cim.asm.expressions import ExpressionError, Number, Value
+from cim.asm.expressions import ExpressionError, Number, Value, symbol_place
 from cim.asm.instructions import Use
 from cim.asm.objects import ADDRESS_DATA, CORE_DATA
 from cim.asm.syntax import Expression, Line, Operand, Text
@@ -82,7 +82,8 @@ def _elements(
         value = evaluate(operand, piece.lanes)
         number = value.number
         if value.symbol is not None:
-            uses.append((_use(value, operand, width, tree, count), position * width))
+            use = _use(value, operand, width, tree, count)
+            uses.append((use, position * width))
             number = 0
         columns.append(
             np.broadcast_to(_pack(number, tree.op or "", operand, piece.lanes), (count,))
@@ -92,7 +93,7 @@ def _elements(
     return content.view(np.uint8).ravel(), offsets.ravel(), uses
 
 
-def _use(value: Value, operand: Operand, width: int, tree: Line, count: int) -> Use:
+def _use(value: Value, operand: Expression, width: int, tree: Line, count: int) -> Use:
     types = CORE_DATA if value.is_core else ADDRESS_DATA
     if width not in types or tree.op == ".float":
         needs = (
@@ -100,7 +101,8 @@ def _use(value: Value, operand: Operand, width: int, tree: Line, count: int) -> 
         )
         raise ExpressionError(f"{needs} .quad, not {tree.op}", operand.place)
     addends = np.broadcast_to(np.asarray(value.number, dtype=np.int64), (count,))
-    return Use(types[width], str(value.symbol), addends, operand.place)
+    place = symbol_place(operand, value)
+    return Use(types[width], str(value.symbol), addends, place)
 
 
 def _pack(number: Number, op: str, operand: Operand, lanes: Lanes) -> NDArray[Any]:

@@ -105,12 +105,16 @@ def write_object(obj: Object) -> bytes:
                 _Out(f".rela{section.name}", _RELA_TYPE, table, _INFO_LINK, link=symbol_table_index,
                      info=index, align=8, entry=_RELA.itemsize)
             )  # fmt: skip
-    programs = [Program(s.owner, s.lines) for s in obj.sections if s.kind == "text"]
+    programs = [Program(s.owner, s.lines, _columns(s)) for s in obj.sections if s.kind == "text"]
     for name, content in write_line_tables(programs, obj.attributes.locations):
         outs.append(_Out(name, _PROGBITS, content))
     attributes = msgspec.structs.replace(obj.attributes, locations=[])
     outs.append(_Out(_ATTRIBUTES, _PROGBITS, msgspec.json.encode(attributes)))
     return _file(outs)
+
+
+def _columns(section: Section) -> NDArray[np.uint32]:
+    return section.columns if len(section.columns) else np.zeros(len(section.lines), dtype="<u4")
 
 
 def _content_section(section: Section, region_bytes: dict[str, int]) -> _Out:
@@ -216,9 +220,10 @@ def _read(content: bytes, name: str) -> Object:
         sections.append(section)
     texts = [section for section in sections if section.kind == "text"]
     table = by_name[".debug_line"].data() if ".debug_line" in by_name else b""
-    lines, attributes.locations = read_line_tables(table, [t.size // WORD_BYTES for t in texts])
-    for section, own in zip(texts, lines, strict=True):
-        section.lines = own
+    counts = [text.size // WORD_BYTES for text in texts]
+    lines, columns, attributes.locations = read_line_tables(table, counts)
+    for section, own, own_columns in zip(texts, lines, columns, strict=True):
+        section.lines, section.columns = own, own_columns
     symbols = _read_symbols(by_name[".symtab"].data(), by_name[".strtab"].data(), position)
     _check(sections, symbols, attributes)
     return Object(name, sections, symbols, attributes)

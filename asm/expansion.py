@@ -43,6 +43,17 @@ class Lanes:
         )
 
 
+@dataclass(frozen=True)
+class OwnLines:
+    """Where the lanes of a piece stand that are lines of one shape.
+
+    `steps` counts lines from the first; `columns` gives each line's column for one of the shape.
+    """
+
+    steps: Ints
+    columns: Callable[[int], Ints]
+
+
 @dataclass
 class Piece:
     """A statement in all its lanes: lane i stands at byte `offsets[i]` and takes `sizes[i]` bytes."""
@@ -52,7 +63,20 @@ class Piece:
     offsets: Ints
     sizes: Ints
     parents: Ints
-    is_run: bool = False  # whether the lanes are lines of their own, which the statement stands for
+    own_lines: OwnLines | None = None
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the lanes are lines of their own."""
+        return self.own_lines is not None
+
+    def columns(self, column: int) -> int | Ints:
+        """The column in the source, one for all lanes or one for each."""
+        return column if self.own_lines is None else self.own_lines.columns(column)
+
+    def lines_on(self) -> int | Ints:
+        """How many lines after the statement each lane stands."""
+        return 0 if self.own_lines is None else self.own_lines.steps
 
 
 class Expander:

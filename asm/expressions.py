@@ -104,6 +104,12 @@ def evaluate(expression: Expression, lookup: Lookup, program: Program | None = N
     return stack.pop()
 
 
+def symbol_place(expression: Expression, value: Value) -> Place:
+    """Where the symbol of its value stands in an expression; the expression, where it has another name there."""
+    named = (op.place for op in expression.code if op.kind == "name" and op.value == value.symbol)
+    return next(named, expression.place)
+
+
 def _plain(value: Value, op: Op) -> Number:
     if value.symbol is not None:
         raise ExpressionError(

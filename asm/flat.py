@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,9 +10,9 @@ import numpy as np
 from cim.asm.batches import FlatRun
 from cim.asm.blocks import Statement
 from cim.asm.data import ELEMENT_BYTES, element_bytes
-from cim.asm.expansion import Lanes, Piece
+from cim.asm.expansion import Lanes, OwnLines, Piece
 from cim.asm.expressions import Ints, Number
-from cim.asm.shapes import SLOT, Template, parse_line
+from cim.asm.shapes import PLACEHOLDER, SLOT, Template, parse_line
 from cim.asm.syntax import Line
 
 WORD_BYTES = 8
@@ -65,7 +66,14 @@ def piece_of(run: FlatRun, indices: Ints, offsets: Ints, sizes: Ints) -> Piece:
     count = len(indices)
     statement = Statement(run.where(int(indices[0])), template.tree)
     lanes, parents = Lanes(count, scope), np.arange(count)
-    return Piece(statement, lanes, offsets[indices], sizes[indices], parents, is_run=True)
+
+    def columns(column: int) -> Ints:
+        slots = np.arange(bisect_left(template.starts, column))
+        wider = run.widths[starts[:, None] + slots] - len(PLACEHOLDER)
+        return np.asarray(column + wider.sum(axis=1))
+
+    own = OwnLines(indices - indices[0], columns)
+    return Piece(statement, lanes, offsets[indices], sizes[indices], parents, own)
 
 
 def single_piece(run: FlatRun, index: int, offsets: Ints, sizes: Ints) -> Piece:

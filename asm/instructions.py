@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.expansion import Lanes, Piece
-from cim.asm.expressions import ExpressionError, Value, shown
+from cim.asm.expressions import ExpressionError, Value, shown, symbol_place
 from cim.asm.objects import RelocationType
 from cim.asm.syntax import Expression, Items, Keyword, Line, Operand, Place, Slice, Text
 from cim.diagnostics import did_you_mean
@@ -191,7 +191,8 @@ def _value(
                 place,
             )
         addends = np.broadcast_to(np.asarray(value.number, dtype=np.int64), (lanes.count,))
-        uses.append(Use(kinds[operand.kind], value.symbol, addends, place))
+        at = symbol_place(written, value)
+        uses.append(Use(kinds[operand.kind], value.symbol, addends, at))
         return 0
     if operand.kind == "bits":
         if context.mode is None:

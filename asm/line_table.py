@@ -18,7 +18,7 @@ from cim.asm.image import Location
 
 WORD_BYTES = 8
 _LINE_BASE, _LINE_RANGE, _OPCODE_BASE = -5, 14, 13
-_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE = 1, 2, 3, 4
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _SET_COLUMN = 1, 2, 3, 4, 5
 _OPERANDS = bytes([0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1])  # of the standard opcodes, from 1
 _BEGIN = b"\0\x09\x02" + bytes(8)  # DW_LNE_set_address 0
 _END = b"\0\x01\x01"  # DW_LNE_end_sequence
@@ -39,10 +39,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Program:
-    """The lines of one text section: for each instruction an index into the object's locations."""
+    """The lines of one text section: for each instruction an index into the object's locations.
+
+    `columns` has for each where the symbol stands that the linker puts in, 0 where there is none.
+    """
 
     core: str
     lines: NDArray[np.uint32]
+    columns: NDArray[np.uint32]
 
 
 def write_line_tables(
@@ -64,7 +68,8 @@ def write_line_tables(
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(1, len(order) + 1)
         file_names = [known[index] or "<unnamed>" for index in used[order].tolist()]
-        line += _line_unit(file_names, rank[own], numbers[program.lines])
+        columns = program.columns.astype(np.int64)
+        line += _line_unit(file_names, rank[own], numbers[program.lines], columns)
         info += _info_unit(program, file_names[0], start)
     if not line:
         return []
@@ -75,10 +80,10 @@ def write_line_tables(
     ]
 
 
-def _line_unit(file_names: list[str], files: Ints, numbers: Ints) -> bytes:
+def _line_unit(file_names: list[str], files: Ints, numbers: Ints, columns: Ints) -> bytes:
     table = b"".join(_text(name) + bytes(3) for name in file_names)  # folder, time and length 0
     header = _MACHINE + _OPERANDS + b"\0" + table + b"\0"
-    body = header + _BEGIN + _opcodes(files, numbers) + _END
+    body = header + _BEGIN + _opcodes(files, numbers, columns) + _END
     return _UNIT_HEADER.pack(len(body) + 6, 4, len(header)) + body
 
 
@@ -95,13 +100,15 @@ def _text(text: str) -> bytes:
     return text.encode(errors="surrogateescape") + b"\0"
 
 
-def _opcodes(files: Ints, numbers: Ints) -> bytes:
-    """A row wherever file or line changes, and the advance to the end."""
-    changes = np.flatnonzero((np.diff(files) != 0) | (np.diff(numbers) != 0)) + 1
+def _opcodes(files: Ints, numbers: Ints, columns: Ints) -> bytes:
+    """A row wherever file, line or column changes, and the advance to the end."""
+    differs = (np.diff(files) != 0) | (np.diff(numbers) != 0) | (np.diff(columns) != 0)
+    changes = np.flatnonzero(differs) + 1
     count = len(files)
     at = np.concatenate([[0], changes])
-    files, numbers = files[at], numbers[at]
+    files, numbers, columns = files[at], numbers[at], columns[at]
     file_before = np.concatenate([[1], files[:-1]])
+    column_before = np.concatenate([[0], columns[:-1]])
     line_steps = np.diff(numbers, prepend=1)
     address_steps = np.diff(at, prepend=0)
     # One row of the matrix holds all bytes that a row of the table may need; the mask those it does.
@@ -112,6 +119,7 @@ def _opcodes(files: Ints, numbers: Ints) -> bytes:
     special = np.where(jump, special - _LINE_RANGE * address_steps, special)
     parts = [
         _with_leb(_SET_FILE, files, files != file_before, signed=False),
+        _with_leb(_SET_COLUMN, columns, columns != column_before, signed=False),
         _with_leb(_ADVANCE_LINE, line_steps, far, signed=True),
         _with_leb(_ADVANCE_PC, address_steps, jump, signed=False),
         (special[:, None].astype(np.uint8), np.ones((len(at), 1), dtype=bool)),
@@ -144,19 +152,21 @@ def _with_leb(
 
 def read_line_tables(
     content: bytes, counts: Iterable[int]
-) -> tuple[list[NDArray[np.uint32]], list[Location]]:
-    """The lines of programs of `counts` instructions, and the locations in the order of their first use.
+) -> tuple[list[NDArray[np.uint32]], list[NDArray[np.uint32]], list[Location]]:
+    """The lines and columns of programs of `counts` instructions, and the locations by their first use.
 
     Raises `ValueError` for anything that `write_line_tables` does not write.
     """
     names: dict[str, int] = {}
     keys: list[Ints] = []
     sizes: list[Ints] = []
+    columns: list[NDArray[np.uint32]] = []
     at = 0
     for count in counts:
         if not count:
             keys.append(np.zeros(0, dtype=np.int64))
             sizes.append(np.zeros(0, dtype=np.int64))
+            columns.append(np.zeros(0, dtype="<u4"))
             continue
         if at + _UNIT_HEADER.size > len(content):
             raise ValueError("the line table has a unit too few")
@@ -167,11 +177,17 @@ def read_line_tables(
             raise ValueError("the line table is not one of cim-as")
         files = _file_names(body[len(fixed) : header])
         numbers = np.array([names.setdefault(f, len(names)) for f in files], dtype=np.int64)
-        file, line, size = _rows(body[header:], count)
-        if int(file.min()) < 1 or int(file.max()) > len(files) or int(line.min()) < 0:
+        file, line, column, size = _rows(body[header:], count)
+        if (
+            int(file.min()) < 1
+            or int(file.max()) > len(files)
+            or int(line.min()) < 0
+            or int(column.max()) >= 2**32
+        ):
             raise ValueError("a row of the line table is out of range")
         keys.append((numbers[file - 1] << (7 * _LEB_BYTES)) | line)
         sizes.append(size)
+        columns.append(np.repeat(column.astype("<u4"), size))
         at += 4 + length
     if at != len(content):
         raise ValueError("the line table has a unit too many")
@@ -186,7 +202,8 @@ def read_line_tables(
         for key in unique[order].tolist()
     ]
     ids = np.split(rank[inverse], np.cumsum([len(part) for part in keys])[:-1])
-    return [np.repeat(part, size) for part, size in zip(ids, sizes, strict=False)], locations
+    lines = [np.repeat(part, size) for part, size in zip(ids, sizes, strict=False)]
+    return lines, columns, locations
 
 
 def _file_names(table: bytes) -> list[str]:
@@ -198,8 +215,8 @@ def _file_names(table: bytes) -> list[str]:
     return [name.decode(errors="backslashreplace") for name in parts[:-2:4]]
 
 
-def _rows(code: bytes, count: int) -> tuple[Ints, Ints, Ints]:
-    """File, line and number of instructions of each row."""
+def _rows(code: bytes, count: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """File, line, column and number of instructions of each row."""
     if not code.startswith(_BEGIN) or not code.endswith(_END):
         raise ValueError("a line program does not begin or end as those of cim-as")
     raw = np.frombuffer(code[len(_BEGIN) : -len(_END)], dtype=np.uint8)
@@ -214,14 +231,20 @@ def _rows(code: bytes, count: int) -> tuple[Ints, Ints, Ints]:
     rows = np.flatnonzero(special | (opcodes == _COPY))
     if not rows.size:
         raise ValueError("a line program has no row")
-    sets = np.where(opcodes == _SET_FILE, np.arange(len(opcodes)), -1)
-    last = np.maximum.accumulate(sets)[rows]
-    file = np.where(last < 0, 1, operands[last])
+    file = _last_set(_SET_FILE, 1, opcodes, operands)[rows]
+    column = _last_set(_SET_COLUMN, 0, opcodes, operands)[rows]
     address = np.cumsum(steps)
     sizes = np.diff(address[rows], append=address[-1])
     if address[-1] != count or address[rows[0]] != 0:
         raise ValueError(f"a line program covers {address[-1]} of {count} instructions")
-    return file, 1 + np.cumsum(lines)[rows], sizes
+    return file, 1 + np.cumsum(lines)[rows], column, sizes
+
+
+def _last_set(opcode: int, start: int, opcodes: Ints, operands: Ints) -> Ints:
+    """At each opcode what the last one of this kind has set, `start` before the first."""
+    sets = np.where(opcodes == opcode, np.arange(len(opcodes)), -1)
+    last = np.maximum.accumulate(sets)
+    return np.where(last < 0, start, operands[last])
 
 
 def _opcode_places(raw: NDArray[np.uint8]) -> Ints:
@@ -233,7 +256,7 @@ def _opcode_places(raw: NDArray[np.uint8]) -> Ints:
     plain = (raw >= _OPCODE_BASE) | (raw == _COPY)
     operand_ends = np.append(ends, [len(raw), len(raw)])[places + 1]
     following = np.where(plain, places, operand_ends) + 1
-    known = plain | ((raw >= _ADVANCE_PC) & (raw <= _SET_FILE))
+    known = plain | ((raw >= _ADVANCE_PC) & (raw <= _SET_COLUMN))
     following[~known | (following - places > 1 + _LEB_BYTES)] = len(raw) + 1
     walk = following.tolist()
     at, found = 0, []
@@ -248,7 +271,7 @@ def _opcode_places(raw: NDArray[np.uint8]) -> Ints:
 def _operands(raw: NDArray[np.uint8], at: Ints, opcodes: Ints) -> Ints:
     """The LEB128 operand of each opcode that has one; signed for the advance of the line."""
     values = np.zeros(len(at), dtype=np.int64)
-    which = np.flatnonzero((opcodes >= _ADVANCE_PC) & (opcodes <= _SET_FILE))
+    which = np.flatnonzero((opcodes >= _ADVANCE_PC) & (opcodes <= _SET_COLUMN))
     place, shift = at[which] + 1, 0
     while which.size:
         byte = raw[place].astype(np.int64)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from cim.asm import byte_sections, capacity
 from cim.asm.capacity import CorePart, RegionPart, RegionPiece
 from cim.asm.entries import set_entries
-from cim.asm.image import Image, Location
+from cim.asm.image import Image
 from cim.asm.layout import ADDRESS_SPACE, Layout, lay_out
+from cim.asm.link_places import SHOWN, Places
 from cim.asm.make_image import ImageMaker
 from cim.asm.objects import (
     CORE_DATA,
@@ -69,6 +70,8 @@ class _Linker:
         self.cores: list[CorePart] = []
         self.regions: list[RegionPart] = []
         self.globals: dict[str, tuple[Object, Symbol]] = {}
+        self.places = Places()
+        self.undefined: dict[str, list[tuple[Object, Section, NDArray[np.uint64]]]] = {}
 
     def link(self) -> Image:
         self.machine = self._same("machine", [o.attributes.machine for o in self.objects])
@@ -91,6 +94,7 @@ class _Linker:
             region.content = region.joined()
             for piece in region.pieces:
                 self._relocate(piece.obj, piece.section, region.content[piece.offset :], None)
+        self._report_undefined()
         self.stop_on_errors()
         maker = ImageMaker(
             self.isa, self.machine, self.mode, self.objects, self.cores, self.regions, self.path
@@ -159,10 +163,11 @@ class _Linker:
             self.fail("there is no core in the input: nothing to link", self.path.stem)
         for one, two in zip(self.cores, self.cores[1:], strict=False):
             if one.attributes.number == two.attributes.number:
-                self.fail(
+                self._fail_twice(
                     f"core number {two.attributes.number} is '{two.attributes.name}' here and "
                     f"'{one.attributes.name}' in {one.obj.name}",
-                    two.obj.name,
+                    (two.obj, two.attributes.name),
+                    (one.obj, one.attributes.name),
                 )
 
     def _collect_sections(self) -> None:
@@ -201,14 +206,23 @@ class _Linker:
                     continue
                 if symbol.name in self.globals:
                     first = self.globals[symbol.name][0]
-                    before = first.attributes.definitions.get(symbol.name)
-                    self.fail(
+                    self._fail_twice(
                         f"duplicate symbol '{symbol.name}'",
-                        _place(obj.attributes.definitions.get(symbol.name), obj),
-                        [f"first defined at {_place(before, first)}"],
+                        (obj, symbol.name),
+                        (first, symbol.name),
                     )
                 else:
                     self.globals[symbol.name] = (obj, symbol)
+
+    def _fail_twice(
+        self, message: str, second: tuple[Object, str], first: tuple[Object, str]
+    ) -> None:
+        """An error at the definition of a symbol, with a note where the first one is."""
+        (obj, name), (other, other_name) = second, first
+        before = other.attributes.definitions.get(other_name)
+        note = self.places.note("first defined", before, other.name, other_name)
+        place = obj.attributes.definitions.get(name)
+        self.found.append(self.places.diagnostic(message, place, obj.name, name, [note]))
 
     # --- layout and relocation ---------------------------------------------------------------------------
 
@@ -258,7 +272,8 @@ class _Linker:
             owner = obj
             if symbol.section is None:
                 if symbol.name not in self.globals:
-                    self._undefined(symbol, obj, section, rows)
+                    uses = self.undefined.setdefault(symbol.name, [])
+                    uses.append((obj, section, rows["offset"][:10_000]))
                     continue
                 owner, symbol = self.globals[symbol.name]
             for kind in np.unique(rows["type"]):
@@ -274,15 +289,19 @@ class _Linker:
         value, symbol_kind = self._value(owner, symbol)
         if kind == RelocationType.CORE or kind in CORE_DATA.values():
             if symbol_kind not in ("core", "absolute"):
-                where = self._line(obj, section, int(rows["offset"][0]))
-                self.fail(f"'{symbol.name}' is a {symbol_kind}, not a core", where)
+                message = f"'{symbol.name}' is a {symbol_kind}, not a core"
+                self._fail_use(message, symbol, obj, section, int(rows["offset"][0]))
                 return
             value = self.core_numbers.get(symbol.name, value)
         values = value + rows["addend"]
         if kind in DATA_BYTES:
             width = DATA_BYTES[kind]
-            if np.any((values < 0) | (values >= 2 ** min(8 * width, 63))):
-                self.fail(f"'{symbol.name}' + addend does not fit {width} bytes", obj.name)
+            high = 2 ** min(8 * width, 63) - 1
+            bad = np.flatnonzero((values < 0) | (values > high))
+            if bad.size:
+                addend = int(rows["addend"][bad[0]])
+                message = f"'{symbol.name}' {addend:+d} is {values[bad[0]]}, must be 0 to {high} in {width} bytes"
+                self._fail_use(message, symbol, obj, section, int(rows["offset"][bad[0]]))
                 return
             raw = values.astype(f"<u{width}").view(np.uint8).reshape(-1, width)
             content[rows["offset"].astype(np.int64)[:, None] + np.arange(width)] = raw
@@ -316,29 +335,32 @@ class _Linker:
             except OperandError as problem:
                 offset = int(rows["offset"][chosen][problem.index])
                 addend = int(rows["addend"][chosen][problem.index])
-                self.fail(
-                    f"'{symbol.name}' {addend:+d}: {problem}", self._line(obj, section, offset)
-                )
+                message = f"'{symbol.name}' {addend:+d}: {problem}"
+                self._fail_use(message, symbol, obj, section, offset)
 
-    def _line(self, obj: Object, section: Section, offset: int) -> str:
-        if section.kind != "text":
-            return obj.name
-        return _place(obj.attributes.locations[int(section.lines[offset // 8])], obj)
+    def _fail_use(
+        self, message: str, symbol: Symbol, obj: Object, section: Section, offset: int
+    ) -> None:
+        """An error where a relocation's symbol stands."""
+        place = self.places.use(obj, section, offset)
+        self.found.append(self.places.diagnostic(message, place, obj.name, symbol.name))
 
-    def _undefined(self, symbol: Symbol, obj: Object, section: Section, rows: NDArray[Any]) -> None:
-        lines = list(
-            dict.fromkeys(self._line(obj, section, int(o)) for o in rows["offset"][:10_000])
-        )
-        self.fail(
-            f"undefined symbol '{symbol.name}'{did_you_mean(symbol.name, self.globals)}",
-            lines[0],
-            [f"also used at {line}" for line in lines[1:]],
-        )
+    def _report_undefined(self) -> None:
+        """One error for each symbol, with every place that uses it."""
+        for name, uses in self.undefined.items():
+            places = {
+                (self.places.use(obj, section, offset), obj.name): None
+                for obj, section, offsets in uses
+                for offset in offsets.tolist()
+            }
+            (first, beside), *others = places
+            notes = [
+                self.places.note("also used", place, file, name, shown=index < SHOWN)
+                for index, (place, file) in enumerate(others)
+            ]
+            message = f"undefined symbol '{name}'{did_you_mean(name, self.globals)}"
+            self.found.append(self.places.diagnostic(message, first, beside, name, notes))
 
 
 def _mode_text(mode: ModeAttributes) -> str:
     return f"{mode.mode}, ifm={mode.ifm}, ofm={mode.ofm}"
-
-
-def _place(location: Location | None, obj: Object) -> str:
-    return f"{location.file}:{location.line}" if location is not None else obj.name

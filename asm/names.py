@@ -13,7 +13,7 @@ from cim.asm.expressions import DEFINED, ExpressionError, Spot, Value, evaluate,
 from cim.asm.forecast import Forecast, Stretch, whole
 from cim.asm.image import Location
 from cim.asm.local_labels import PREFIX, NumericLabels, is_local, named_key
-from cim.asm.objects import CoreAttributes, Symbol
+from cim.asm.objects import CoreAttributes, SourcePlace, Symbol
 from cim.asm.sections import Sections
 from cim.asm.syntax import Expression, Label, Op, Place
 from cim.asm.where import Where
@@ -53,7 +53,7 @@ class Names:
         self.numbers: dict[str, int] = {}  # a symbol keeps its number when it is defined later
         self.places: dict[str, tuple[Where, Place]] = {}
         self.spots: dict[str, Spot] = {}
-        self.definitions: dict[str, Location] = {}
+        self.definitions: dict[str, SourcePlace] = {}
         self.numeric = NumericLabels()
         self.homes: dict[str, list[str]] = {}  # of each `.Lname` the sections that define it
         self.uses: dict[str, tuple[Where, Place]] = {}  # of local labels that are not defined yet
@@ -297,7 +297,8 @@ class Names:
         self.order += 1
         self.spots[key] = Spot(self.sections.all[section].name, value, self.order)
         self.places[key] = (where, place)
-        self.definitions[key] = self.location_of(where)
+        location = self.location_of(where)
+        self.definitions[key] = SourcePlace(location.file, location.line, place.start)
 
     def export(self, name: str) -> None:
         """`.globl`, before or after the definition."""

@@ -36,6 +36,24 @@ CORE_DATA = {2: RelocationType.CORE16, 4: RelocationType.CORE32, 8: RelocationTy
 DATA_BYTES = {kind: width for table in (ADDRESS_DATA, CORE_DATA) for width, kind in table.items()}
 
 
+class SourcePlace(msgspec.Struct, frozen=True, array_like=True):
+    """A column of a source line, from 1; 0: the line as a whole."""
+
+    file: str
+    line: int
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
+
+
+class DataUse(msgspec.Struct, frozen=True, array_like=True):
+    """Where the symbol of a relocation of data stands; holds for those from `offset` up to the next one."""
+
+    offset: int
+    place: SourcePlace
+
+
 class CoreAttributes(msgspec.Struct, forbid_unknown_fields=True):
     """A core as its directives describe it. `parameters` holds one value for all columns, or one each."""
 
@@ -79,7 +97,8 @@ class Attributes(msgspec.Struct, forbid_unknown_fields=True):
     regions: list[RegionAttributes] = []
     layer: dict[str, Any] = {}
     locations: list[Location] = []
-    definitions: dict[str, Location] = {}  # of global symbols
+    definitions: dict[str, SourcePlace] = {}  # of global symbols
+    uses: dict[str, list[DataUse]] = {}  # in data, by the section's name
 
 
 def no_relocations() -> NDArray[Any]:
@@ -92,7 +111,8 @@ class Section:
     """`kind` is text, crossbar, region or section; `owner` the core's or region's name, or the section's own.
 
     `size` counts the content. A placeholder has none: `data` is empty, and for a region `size` is 0 too.
-    `lines` holds for each instruction of a text section an index into the locations.
+    `lines` holds for each instruction of a text section an index into the locations, `columns` the column of
+    the symbol that the linker puts in, 0 where there is none.
     """
 
     kind: str
@@ -102,6 +122,7 @@ class Section:
     data: NDArray[np.uint8]
     relocations: NDArray[Any] = field(default_factory=no_relocations)
     lines: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, dtype="<u4"))
+    columns: NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, dtype="<u4"))
 
     @property
     def name(self) -> str:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm.objects import Section, no_relocations
+from cim.asm.expressions import Ints
+from cim.asm.objects import DataUse, Section, no_relocations
 
 
 @dataclass
@@ -18,6 +19,14 @@ class Block:
     content: NDArray[np.uint8]
     lines: NDArray[np.uint64]
     relocations: list[NDArray[Any]] = field(default_factory=list)
+    columns: NDArray[np.uint32] | None = None  # of the symbols of instructions, as in `Section`
+    uses: list[DataUse] = field(default_factory=list)  # of symbols in data
+
+    def column(self, words: Ints, columns: int | Ints) -> None:
+        """Where the symbols of some instructions stand."""
+        if self.columns is None:
+            self.columns = np.zeros(len(self.lines), dtype="<u4")
+        self.columns[words] = columns
 
 
 class Sections:
@@ -27,9 +36,7 @@ class Sections:
         self.all: list[Section] = []
         self.blocks: list[list[Block]] = []
         self.current: int | None = None
-        self.placeholders: set[int] = (
-            set()
-        )  # positions of sections of kind "section" without content
+        self.placeholders: set[int] = set()  # positions of byte sections without content
 
     @property
     def here(self) -> Section | None:
@@ -73,6 +80,12 @@ class Sections:
                 continue
             section.data = np.concatenate([block.content for block in blocks])
             section.lines = np.concatenate([block.lines for block in blocks])
+            section.columns = np.concatenate(
+                [
+                    np.zeros(len(b.lines), dtype="<u4") if b.columns is None else b.columns
+                    for b in blocks
+                ]
+            )
             tables = [table for block in blocks for table in block.relocations]
             table = np.concatenate([no_relocations(), *tables])
             table = table[np.argsort(table["offset"], kind="stable")]
@@ -80,3 +93,17 @@ class Sections:
             table["symbol"] = renumber[table["symbol"]]
             section.relocations = table
         return self.all
+
+    def uses(self) -> dict[str, list[DataUse]]:
+        """Where the symbols of data stand: one entry wherever that changes."""
+        found: dict[str, list[DataUse]] = {}
+        for section, blocks in zip(self.all, self.blocks, strict=True):
+            every = sorted((use for block in blocks for use in block.uses), key=lambda u: u.offset)
+            kept = [
+                use
+                for before, use in zip([None, *every], every, strict=False)
+                if before is None or before.place != use.place
+            ]
+            if kept:
+                found[section.name] = kept
+        return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cim.asm.image import Image
+from cim.asm.link_places import Places
+from cim.asm.objects import SourcePlace
 from cim.diagnostics import Diagnostic, Note
 from cim.isa.encoding import WORD_BYTES, decode
 from cim.isa.load import load_isa
@@ -31,6 +33,7 @@ def check_synchronization(image: Image) -> list[Diagnostic]:
         if values.size and values.max() > 0:
             waits[core.number] = (core, values)
     found = []
+    places = Places()
     for number, (core, values) in waits.items():
         total = calls.get(number, 0)
         beyond = np.flatnonzero(values > total)
@@ -38,12 +41,14 @@ def check_synchronization(image: Image) -> list[Diagnostic]:
             continue
         pc = int(beyond[0])  # counted from the entry
         location = image.location(core, core.entry // WORD_BYTES + pc)
+        place = SourcePlace(location.file, location.line)
         who = ", ".join(callers.get(number, [])) or "no core"
         found.append(
             Diagnostic(
                 f"wait {values[pc]} of core '{core.name}' can never end: all programs together have "
                 f"{total} calls of it",
-                where=f"{location.file}:{location.line}",
+                places.span(place, str(image.path)),
+                str(place),
                 notes=(Note(f"it is called by {who}"), Note("--no-check links all the same")),
             )
         )

@@ -349,7 +349,7 @@ def test_an_undefined_symbol_in_a_loop_macro_or_include_is_told_where_it_is_used
         link([build(text, {"x.inc": "call gone\n"})], "out")
     (diagnostic,) = raised.value.diagnostics
     assert diagnostic.render() == (
-        "t.s:7: error: undefined symbol 'gone'\nnote: also used at x.inc:1"
+        "t.s:7:15: error: undefined symbol 'gone'\nnote: also used at x.inc:1:6"
     )
 
 

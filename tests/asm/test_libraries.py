@@ -53,7 +53,7 @@ def test_the_first_definition_is_taken(folder: Path) -> None:
 
 def test_messages_name_the_member(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_ld.main(["main.o", "-Llib", "-lone", "-o", "out"]) == 1
-    assert "main.s:4: error: undefined symbol 'b'" in capsys.readouterr().err
+    assert "main.s:4:6: error: undefined symbol 'b'" in capsys.readouterr().err
     (folder / "bad.o").write_text("bad")
     assert cli_ar.main(["rcs", "lib/libbad.a", "bad.o"]) == 0
     assert cli_ld.main(["main.o", "-Llib", "-lbad", "-o", "out"]) == 1

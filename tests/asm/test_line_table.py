@@ -46,14 +46,20 @@ locations = st.builds(
 )
 
 
-@given(st.lists(st.lists(locations, max_size=30), max_size=3))
-def test_write_and_read_are_inverse(programs: list[list[Location]]) -> None:
+wide = st.sampled_from([0, 0, 1, 7, 127, 128, 2**31])
+
+
+@given(st.lists(st.lists(locations, max_size=30), max_size=3), st.data())
+def test_write_and_read_are_inverse(programs: list[list[Location]], data: st.DataObject) -> None:
     known = list({location: None for program in programs for location in program})
     ids = [np.array([known.index(line) for line in p], dtype="<u4") for p in programs]
-    sections = dict(write_line_tables([Program("c", i) for i in ids], known))
+    columns = [np.array([data.draw(wide) for _ in p], dtype="<u4") for p in programs]
+    made = [Program("c", i, c) for i, c in zip(ids, columns, strict=True)]
+    sections = dict(write_line_tables(made, known))
     counts = [len(p) for p in programs]
-    lines, found = read_line_tables(sections.get(".debug_line", b""), counts)
+    lines, back, found = read_line_tables(sections.get(".debug_line", b""), counts)
     assert [part.tolist() for part in lines] == [part.tolist() for part in ids]
+    assert [part.tolist() for part in back] == [part.tolist() for part in columns]
     assert found == known  # known is in the order of first use
 
 
@@ -61,8 +67,8 @@ def test_long_programs_come_back() -> None:
     count = 500_000
     lines = np.random.default_rng(0).integers(0, 1000, count).astype("<u4")
     known = [Location(f"f{i % 5}.s", 977 * i) for i in range(1000)]
-    (_, content), *_ = write_line_tables([Program("c", lines)], known)
-    (back,), found = read_line_tables(content, [count])
+    (_, content), *_ = write_line_tables([Program("c", lines, lines % 90)], known)
+    (back,), _, found = read_line_tables(content, [count])
     assert [found[i] for i in back[:2000]] == [known[i] for i in lines[:2000]]
 
 
@@ -114,12 +120,14 @@ def test_objects_without_programs_have_no_debug_sections() -> None:
 @given(st.data())
 def test_a_damaged_line_table_is_a_value_error_or_other_lines(data) -> None:
     lines = example().sections[0].lines
-    (_, content), *_ = write_line_tables([Program("c", lines)], example().attributes.locations)
+    (_, content), *_ = write_line_tables(
+        [Program("c", lines, 3 * lines)], example().attributes.locations
+    )
     raw = bytearray(content)
     for _ in range(data.draw(st.integers(1, 3))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     try:
-        (back,), found = read_line_tables(bytes(raw), [len(lines)])
+        (back,), _, found = read_line_tables(bytes(raw), [len(lines)])
     except ValueError:
         return
     assert len(back) == len(lines)

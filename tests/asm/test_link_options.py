@@ -51,11 +51,11 @@ def test_defsym(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     operands = decode(load_isa(), image.words(image.config.cores[0])).operands
     assert operands["address"][2] == 0x110
     assert link("--defsym", "place=0xFFFF_FFF0") == 1
-    assert "main.s:8: error: 'place' +16: " in capsys.readouterr().err
+    assert "main.s:8:15: error: 'place' +16: " in capsys.readouterr().err
     assert link("--defsym", "place=0", "--defsym", "used=4") == 1
     assert (
-        "data.s:2: error: duplicate symbol 'used'\nnote: first defined at --defsym used=4"
-        in capsys.readouterr().err
+        "data.s:2:9: error: duplicate symbol 'used'\n  .region used, i8, [8]\n          ^^^^\n"
+        "note: first defined at --defsym used=4" in capsys.readouterr().err
     )
     for bad in ("place", "place=", "place=x", "=3", "place=-1"):
         assert link("--defsym", bad) == 1

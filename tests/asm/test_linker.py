@@ -69,8 +69,8 @@ def test_an_object_read_back_links_to_the_same_image() -> None:
 def test_undefined_symbols_name_every_line_that_uses_them() -> None:
     text = CORE1 + "load ib[0:4], z\n.for k, 0, 3\nload ib[0:4], z + k\n.endfor\ncall c\n"
     found = messages(DATA, CORE0, text)
-    assert found[0] == "2.s:5: error: undefined symbol 'z'\nnote: also used at 2.s:7"
-    assert found[1] == "2.s:9: error: undefined symbol 'c'"
+    assert found[0] == "2.s:5:15: error: undefined symbol 'z'\nnote: also used at 2.s:7:15"
+    assert found[1] == "2.s:9:6: error: undefined symbol 'c'"
     assert (
         "did you mean 'regional'"
         in messages(".mode i8\n.region regional, i8, [1]\n.core a, 0\nload ib[0:1], regionl\n")[0]
@@ -79,14 +79,16 @@ def test_undefined_symbols_name_every_line_that_uses_them() -> None:
 
 def test_duplicates_name_both_places() -> None:
     found = messages(DATA, CORE0, CORE1, ".region x, i8, [1]\n")
-    assert found == ["3.s:1: error: duplicate symbol 'x'\nnote: first defined at 0.s:2"]
+    assert found == ["3.s:1:9: error: duplicate symbol 'x'\nnote: first defined at 0.s:2:9"]
     found = messages(DATA, CORE0, CORE1, ".core c, 1\n")
-    assert found == ["3.o: error: core number 1 is 'c' here and 'b' in 2.o"]
+    assert found == [
+        "3.s:1:7: error: core number 1 is 'c' here and 'b' in 2.o\nnote: first defined at 2.s:2:7"
+    ]
 
 
 def test_a_call_needs_a_core() -> None:
     assert messages(DATA, CORE0.replace("call b", "call y"))[0].startswith(
-        "1.s:4: error: 'y' is a region, not a core"
+        "1.s:4:6: error: 'y' is a region, not a core"
     )
 
 
