@@ -175,6 +175,7 @@ class Assembler:
     def finish(self, keep_local: bool) -> Object:
         """The object. Raises `CimError` with all errors found."""
         self.names.resolve_local()
+        self._check_regions()
         if self.found:
             order = {id(source): index for index, source in enumerate(self.sources)}
             self.found.sort(key=lambda d: _sort_key(d, order))
@@ -189,6 +190,19 @@ class Assembler:
         sections = self.sections.finish(table.number, table.moved)
         self.attributes.locations = self.locations.resolve(sections)
         return Object(self.name, sections, table.symbols, self.attributes)
+
+    def _check_regions(self) -> None:
+        """Refuse more content than a region's shape has room for."""
+        sizes = {s.owner: s.size for s in self.sections.all if s.kind == "region"}
+        for region in self.attributes.regions:
+            size, room = sizes[region.name], self.names.symbols[region.name].size
+            if size > room:
+                where, place = self.names.places[region.name]
+                message = (
+                    f"region '{region.name}' has {size} bytes of content, its shape and type are {room}: "
+                    f"{size - room} too many"
+                )
+                self.found.append(Diagnostic(message, where.span(place)))
 
     def _top_level(self, node: Node) -> None:
         self.names.stretches = []
@@ -390,6 +404,7 @@ class Assembler:
             mode.mode if mode else None,
             columns,
             self.expander.evaluate,
+            self.attributes.machine,
         )
 
     def _relocate(self, piece: Piece, block: Block, use: Use, within: int) -> None:

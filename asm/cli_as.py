@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -29,7 +28,7 @@ def _main(argv: list[str] | None) -> int:
         help="look for .include and .incbin files here too",
     )  # fmt: skip
     parser.add_argument(
-        "-D", "--defsym", dest="defines", action="append", default=[], metavar="NAME=VALUE",
+        "-D", "--defsym", dest="defines", action="append", default=[], metavar="NAME=EXPRESSION",
         help="set a constant before the first line",
     )  # fmt: skip
     parser.add_argument(
@@ -61,6 +60,7 @@ def _main(argv: list[str] | None) -> int:
     from cim.asm.assembler import assemble
     from cim.asm.elf import write_object
     from cim.asm.listing import listing_text
+    from cim.asm.option_expressions import read_constants
 
     listing_file = arguments.listing or "-"
     outputs = [arguments.output, arguments.depfile, None if listing_file == "-" else listing_file]
@@ -82,7 +82,7 @@ def _main(argv: list[str] | None) -> int:
             arguments.output,
             read_file,
             include,
-            _defines(arguments),
+            read_constants("-D", arguments.defines),
             remark=remarks.append,
             keep_local=arguments.keep_local,
         )
@@ -120,22 +120,6 @@ def _source(name: str) -> Source:
             "the name of the file is not UTF-8, objects could not hold it", where=name
         ) from None
     return Source(name, read_text(name))
-
-
-def _defines(arguments: argparse.Namespace) -> dict[str, int]:
-    from cim.asm.syntax import LineError, Place, read_number
-
-    made = {}
-    for text in arguments.defines:
-        name, equals, value = text.partition("=")
-        try:
-            number = read_number(value.removeprefix("-"), Place(1, 1)) if equals else 1
-        except LineError as problem:
-            raise error(problem.message, where=f"-D {text}") from None
-        if not name or not isinstance(number, int):
-            raise error("must be NAME=INTEGER", where=f"-D {text}")
-        made[name] = -number if value.startswith("-") else number
-    return made
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def _main(argv: list[str] | None) -> int:
         help="lay out shared memory as this TOML says: programs = ADDRESS, [regions] NAME = ADDRESS",
     )  # fmt: skip
     parser.add_argument(
-        "--defsym", dest="defsyms", action="append", default=[], metavar="NAME=VALUE",
-        help="define a symbol: an address or a core's number",
+        "--defsym", dest="defsyms", action="append", default=[], metavar="NAME=EXPRESSION",
+        help="define a symbol: an address, a core's number, or another symbol, moved",
     )  # fmt: skip
     parser.add_argument(
         "-e", "--entry", dest="entries", action="append", default=[], metavar="LABEL",
@@ -78,11 +78,13 @@ def _main(argv: list[str] | None) -> int:
     from cim.asm.libraries import pull_members
     from cim.asm.linker import LinkOptions, link
     from cim.asm.memory_map import map_text, usage_text
+    from cim.asm.option_expressions import read_defsyms
     from cim.asm.synchronization import check_synchronization
 
     objects, archives = _read(arguments)
-    defsyms = _defsyms(arguments)
-    objects = pull_members(objects, archives, defsyms, arguments.entries)
+    defsyms = read_defsyms(arguments.defsyms)
+    wanted = [*arguments.entries, *(d.symbol for d in defsyms.values() if d.symbol)]
+    objects = pull_members(objects, archives, defsyms, wanted)
     layout = Layout()
     if arguments.layout:
         layout = read_layout(Source(arguments.layout, read_text(arguments.layout)))
@@ -142,21 +144,6 @@ def _read(arguments: argparse.Namespace) -> tuple[list[Object], list[list[Object
     if problems:
         raise CimError(problems)
     return objects, archives
-
-
-def _defsyms(arguments: argparse.Namespace) -> dict[str, int]:
-    made = {}
-    for text in arguments.defsyms:
-        name, equals, value = text.partition("=")
-        try:
-            made[name] = int(value, 0)
-        except ValueError:
-            equals = ""
-        if not name or not equals or not 0 <= made[name] < 2**63:
-            raise error(
-                "must be NAME=VALUE with a value from 0 to 2**63 - 1", where=f"--defsym {text}"
-            )
-    return made
 
 
 def _dropped(objects: list[Object], arguments: argparse.Namespace) -> frozenset[tuple[str, str]]:

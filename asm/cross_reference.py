@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from cim.asm.objects import Object
+from cim.asm.option_expressions import Defsym
 
 _HEADINGS = ("symbol", "defined in", "used in")
 
 
-def cross_reference_text(objects: Iterable[Object], defsyms: Mapping[str, int]) -> str:
+def cross_reference_text(objects: Iterable[Object], defsyms: Mapping[str, Defsym]) -> str:
     """The table: a line for each symbol and section that uses it, with its first line and how many uses."""
-    defined = {name: f"--defsym {name}={value}" for name, value in defsyms.items()}
+    defined = {name: str(defsym) for name, defsym in defsyms.items()}
     uses: dict[str, list[str]] = {}
     for obj in objects:
         for symbol in obj.symbols:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from cim.asm.assembler import Assembler
 
 
+ROLES = ("data", "ifm", "ofm", "partial_sum", "bias")
+
+
 def unknown(what: str, word: str, known: Iterable[str], place: Place) -> ExpressionError:
     """`unknown WHAT`, with the closest known word."""
     return ExpressionError(f"unknown {what}{did_you_mean(word, known)}", place)
@@ -145,6 +148,12 @@ def _machine(assembler: Assembler, statement: Statement) -> None:
     except CimError as problem:
         first = problem.diagnostics[0]
         raise ExpressionError(f"{first.where}: {first.message}".removeprefix(": "), place) from None
+    if assembler.attributes.machine is None and any(
+        section.kind == "text" and section.size for section in assembler.sections.all
+    ):
+        raise ExpressionError(
+            ".machine must stand before the first instruction", statement.tree.op_place
+        )
     known = assembler.attributes.machine
     if known is not None and known != machine:
         raise ExpressionError("the machine is already another one", statement.tree.op_place)
@@ -267,13 +276,24 @@ def _region(assembler: Assembler, statement: Statement) -> None:
             f"type '{type_name}'; there are {', '.join(DTYPES)}", type_name, DTYPES, type_place
         )
     if not isinstance(shape, list) or not all(isinstance(n, int) and n >= 0 for n in shape):
-        raise ExpressionError("the shape must be like [8, 8, 3]", shape_operand.place)
+        raise ExpressionError(
+            "the shape must be like [8, 8, 3], each dimension an integer from 0",
+            shape_operand.place,
+        )
+    role = str(arguments.keyword("role", "data"))
+    if role not in ROLES:
+        raise unknown(
+            f"role '{role}'; there are {', '.join(ROLES)}",
+            role,
+            ROLES,
+            arguments.keywords["role"].place,
+        )
     scale = arguments.keyword("scale", None)
     region = RegionAttributes(
         name=name,
         type=type_name,  # type: ignore[arg-type]  # one of DTYPES, checked above
         shape=shape,
-        role=str(arguments.keyword("role", "data")),
+        role=role,
         layout=str(arguments.keyword("layout", "")),
         scale=None if scale is None else float(scale),
         zero_point=int(arguments.keyword("zero_point", 0)),

@@ -14,20 +14,26 @@ from cim.asm.expressions import ExpressionError, Value, shown, symbol_place
 from cim.asm.objects import RelocationType
 from cim.asm.syntax import Expression, Items, Keyword, Line, Operand, Place, Slice, Text
 from cim.diagnostics import did_you_mean
+from cim.isa.buffer_ranges import beyond_buffers, buffer_lengths
 from cim.isa.encoding import OperandError, encode, immediate_bits
+from cim.isa.machine import Machine
 from cim.isa.model import Instruction, Isa, SyntaxPart
 from cim.isa.printer import syntax_text
 
 
 @dataclass(frozen=True)
 class Context:
-    """What an instruction needs to know about its surroundings. `columns` is None before `.crossbar`."""
+    """What an instruction needs to know about its surroundings. `columns` is None before `.crossbar`.
+
+    `machine` is None where it is not known yet: then buffers may have any length.
+    """
 
     isa: Isa
     extensions: Sequence[str]
     mode: str | None
     columns: int | None
     evaluate: Callable[[Expression, Lanes], Value]
+    machine: Machine | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +75,27 @@ def encode_piece(piece: Piece, context: Context) -> tuple[NDArray[np.uint64], li
         _, place = bound[problem.operand]
         lane = piece.lanes.describe(problem.index)
         raise ExpressionError(f"{problem}{f' (where {lane})' if lane else ''}", place) from None
+    _check_buffers(instruction, values, bound, piece.lanes, context)
     return np.broadcast_to(words, (piece.lanes.count,)), uses
+
+
+def _check_buffers(
+    instruction: Instruction, values: dict[str, Any], bound: _Bound, lanes: Lanes, context: Context
+) -> None:
+    """Refuse what would be a fault at run time whatever happens: elements that the buffer does not have."""
+    if context.machine is None:
+        return
+    lengths = buffer_lengths(context.isa, context.machine)
+    beyond = beyond_buffers(context.isa, instruction, values, lengths)
+    if beyond is None:
+        return
+    value = int(np.atleast_1d(values[beyond.operand])[beyond.index])
+    lane = lanes.describe(beyond.index) if np.size(values[beyond.operand]) > 1 else ""
+    raise ExpressionError(
+        f"{beyond.operand} is {value}, but {beyond.buffer} has {beyond.length} elements on a "
+        f"{context.machine.core.crossbar} crossbar{f' (where {lane})' if lane else ''}",
+        bound[beyond.operand][1],
+    )
 
 
 def _match(tree: Line, isa: Isa) -> tuple[Instruction, _Bound]:

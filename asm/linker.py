@@ -28,6 +28,7 @@ from cim.asm.objects import (
     Section,
     Symbol,
 )
+from cim.asm.option_expressions import Defsym
 from cim.diagnostics import CimError, Diagnostic, Note, did_you_mean
 from cim.isa.encoding import OperandError, decode, field_values, patch
 from cim.isa.load import load_isa
@@ -41,12 +42,12 @@ SECTION_ALIGN = 64  # where the sections of one name begin, if none of them asks
 class LinkOptions:
     """What the command line adds to the objects.
 
-    `defsyms` are absolute symbols, addresses or core numbers; `leave_out` names regions
+    `defsyms` are numbers (addresses or core numbers), or other symbols, moved; `leave_out` names regions
     and byte sections that are dropped, each with its object; `entries` labels at which cores start.
     """
 
     layout: Layout = field(default_factory=Layout)
-    defsyms: Mapping[str, int] = field(default_factory=dict)
+    defsyms: Mapping[str, Defsym] = field(default_factory=dict)
     leave_out: frozenset[tuple[str, str]] = frozenset()
     entries: tuple[str, ...] = ()
 
@@ -78,6 +79,7 @@ class _Linker:
         self.mode = self._numeric_mode()
         self._collect_parts()
         self._collect_globals()
+        self._place_defsyms()
         self.found += set_entries(self.options.entries, self.cores, self.objects, self.globals)
         self.stop_on_errors()
         self.found += capacity.check(
@@ -197,9 +199,9 @@ class _Linker:
             self.regions.append(RegionPart(attributes, pieces))
 
     def _collect_globals(self) -> None:
-        for name, value in self.options.defsyms.items():
-            source = Object(f"--defsym {name}={value}", [], [], Attributes())
-            self.globals[name] = (source, Symbol(name, "absolute", None, value, 0, True))
+        for name, defsym in self.options.defsyms.items():
+            source = Object(str(defsym), [], [], Attributes())
+            self.globals[name] = (source, _absolute(name, defsym.number))
         for obj in self.objects:
             for symbol in obj.symbols:
                 if not symbol.is_global or symbol.section is None:
@@ -213,6 +215,30 @@ class _Linker:
                     )
                 else:
                     self.globals[symbol.name] = (obj, symbol)
+
+    def _place_defsyms(self) -> None:
+        """Give the symbols that the command line makes of others the places of these."""
+        defsyms = self.options.defsyms
+        for name, defsym in defsyms.items():
+            number, target, way = defsym.number, defsym.symbol, [name]
+            while target is not None and target in defsyms and target not in way:
+                way.append(target)
+                number, target = number + defsyms[target].number, defsyms[target].symbol
+            if target is None:
+                self.globals[name] = (
+                    Object(str(defsym), [], [], Attributes()),
+                    _absolute(name, number),
+                )
+            elif target in way:
+                self.found.append(Diagnostic(f"'{name}' is defined by itself", defsym.span))
+            elif target not in self.globals:
+                hint = did_you_mean(target, self.globals.keys() - {name})
+                self.found.append(Diagnostic(f"undefined symbol '{target}'{hint}", defsym.span))
+            else:
+                owner, symbol = self.globals[target]
+                if number:  # moved, it is a place, and no longer the core or region itself
+                    symbol = replace(symbol, name=name, kind="label", value=symbol.value + number)
+                self.globals[name] = (owner, symbol)
 
     def _fail_twice(
         self, message: str, second: tuple[Object, str], first: tuple[Object, str]
@@ -360,6 +386,10 @@ class _Linker:
             ]
             message = f"undefined symbol '{name}'{did_you_mean(name, self.globals)}"
             self.found.append(self.places.diagnostic(message, first, beside, name, notes))
+
+
+def _absolute(name: str, value: int) -> Symbol:
+    return Symbol(name, "absolute", None, value, 0, True)
 
 
 def _mode_text(mode: ModeAttributes) -> str:

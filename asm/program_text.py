@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cim.asm.objects import CORE_DATA, Object
+from cim.isa.buffer_ranges import buffer_lengths, rows_beyond
 from cim.isa.encoding import ILLEGAL, decode, immediate_value
 from cim.isa.load import load_isa
 from cim.isa.printer import format_instruction
@@ -54,6 +55,11 @@ class Program:
         self.section = obj.sections[index]
         self.words = self.section.data.view("<u8")
         self.decoded = decode(self.isa, self.words)
+        machine = obj.attributes.machine
+        if machine is not None:
+            # What the assembler refuses on this machine is shown as a word, which it takes.
+            d, lengths = self.decoded, buffer_lengths(self.isa, machine)
+            d.index[rows_beyond(self.isa, d.index, d.operands, lengths)] = ILLEGAL
         self.labels = labels_of(obj, index)
         self.mode = obj.attributes.mode.mode if obj.attributes.mode else "i8"
         self.relocations = {int(row["offset"]) // 8: row for row in self.section.relocations}

@@ -249,7 +249,7 @@ MISTAKES = {
     ".param ofset, 1": "8: unknown parameter 'ofset'; did you mean 'offset'?",
     ".param offset, 0.5": "16: offset is 0.5, must be an integer from -2147483648 to 2147483647",
     ".region r, i9, [2]": "12: unknown type 'i9'; there are i8, u8, i32, f32",
-    ".region r, i8, 4": "16: the shape must be like [8, 8, 3]",
+    ".region r, i8, 4": "16: the shape must be like [8, 8, 3], each dimension an integer from 0",
     ".region r, i8, [4], rol=ifm": "21: unknown option 'rol'; did you mean 'role'?",
     '.machine "pelke32"': "10: no machine is called 'pelke32'; did you mean 'pelke23'?",
     ".mode i9": "7: mode must be one of f32, i8, i8n, not 'i9'",

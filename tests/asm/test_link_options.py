@@ -57,9 +57,31 @@ def test_defsym(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "data.s:2:9: error: duplicate symbol 'used'\n  .region used, i8, [8]\n          ^^^^\n"
         "note: first defined at --defsym used=4" in capsys.readouterr().err
     )
-    for bad in ("place", "place=", "place=x", "=3", "place=-1"):
+    for bad, found in {
+        "place": "--defsym:1:1: error: must be NAME=EXPRESSION\n  place\n  ^^^^^\n",
+        "place=": "--defsym:1:7: error: the line ends too early",
+        "place=usd + 4": "--defsym:1:7: error: undefined symbol 'usd'; did you mean 'used'?\n  place=usd + 4\n",
+        "place=4 - used": "--defsym:1:9: error: cannot subtract the address 'used' here",
+        "place=place": "--defsym:1:7: error: 'place' is defined by itself",
+        "=3": "--defsym:1:1: error: unexpected '='",
+        "place=-1": "--defsym:1:7: error: the value is -1, must be 0 to 2**63 - 1",
+    }.items():
         assert link("--defsym", bad) == 1
-        assert f"--defsym {bad}: error: must be NAME=VALUE" in capsys.readouterr().err
+        assert capsys.readouterr().err.startswith(found)
+
+
+def test_defsym_of_other_symbols(folder: Path) -> None:
+    assert (
+        link("--defsym", "place=middle + 4*2", "--defsym", "n=8", "--defsym", "middle=used + n - 1")
+        == 0
+    )
+    image = read_image("out.cfg")
+    operands = decode(load_isa(), image.words(image.config.cores[0])).operands
+    assert operands["address"][2] == image.config.region("used").address + 8 + 8 - 1 + 16
+    assert link("--defsym", "place=b") == 0
+    image = read_image("out.cfg")
+    operands = decode(load_isa(), image.words(image.config.cores[0])).operands
+    assert operands["address"][2] == image.config.cores[1].address + 16
 
 
 def test_a_core_number_may_be_given(folder: Path) -> None:
@@ -68,6 +90,10 @@ def test_a_core_number_may_be_given(folder: Path) -> None:
     assert cli_ld.main(["c.o", "-o", "c", "--defsym", "D=3"]) == 0
     image = read_image("c.cfg")
     assert decode(load_isa(), image.words(image.config.cores[0])).operands["core"][0] == 3
+    assert cli_ld.main(["c.o", "-o", "c", "--defsym", "D=d"]) == 0
+    image = read_image("c.cfg")
+    assert decode(load_isa(), image.words(image.config.cores[0])).operands["core"][0] == 3
+    assert cli_ld.main(["c.o", "-o", "c", "--defsym", "D=d+8"]) == 1
 
 
 CREF = """\

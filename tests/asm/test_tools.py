@@ -63,7 +63,22 @@ def test_defines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_objdump.main(["-d", "d.o"]) == 0
     assert "wait 16" in capsys.readouterr().out
     assert cli_as.main(["d.s", "-o", "d.o", "-D", "N=x"]) == 1
-    assert "-D N=x: error" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "-D:1:3: error: 'x' is not defined by a -D before this one\n  N=x\n    ^\n"
+    )
+    assert cli_as.main(["d.s", "-o", "d.o", "-D", "A", "-D", "N=A + 4*2"]) == 0
+    assert cli_objdump.main(["-d", "d.o"]) == 0
+    assert "wait 9" in capsys.readouterr().out
+    for bad, found in {
+        "N=1 +": "-D:1:6: error: the line ends too early",
+        "N=007": "-D:1:3: error: '007' must not start with 0",
+        "N=1.5": "-D:1:3: error: must be an integer, not 1.5",
+        "=3": "-D:1:1: error: unexpected '='",
+        "N=1/0": "-D:1:4: error: division by zero",
+        'N="x"': "-D:1:1: error: must be NAME=EXPRESSION",
+    }.items():
+        assert cli_as.main(["d.s", "-o", "d.o", "-D", bad]) == 1
+        assert capsys.readouterr().err.startswith(found)
 
 
 def test_the_name_may_carry_a_suffix(folder: Path) -> None:
