@@ -130,7 +130,7 @@ def test_modes_and_machines_must_agree() -> None:
     )
     assert (
         "1.o: error: has another .machine than 0.o"
-        in messages(DATA + '.machine "default"\n', CORE0 + '.machine "pelke23"\n')[0]
+        in messages(DATA + '.machine "default"\n', '.machine "pelke23"\n' + CORE0)[0]
     )
     assert "no object has a .mode" in messages(".core a, 0\nmvm\n")[0]
     assert "there is no core" in messages(DATA)[0]
