@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm import data, directives, messages
+from cim.asm.arguments import unknown
 from cim.asm.batches import FlatRun
 from cim.asm.blocks import For, If, Let, Node, Statement, read_blocks
 from cim.asm.expansion import MAX_BYTES, Expander, Lanes, Piece
@@ -84,9 +85,9 @@ def assemble(
         if assembler.is_final(seen, forecast):
             break
     else:
-        assembler.found.append(
-            Diagnostic(f"sizes still change after {MAX_PASSES} passes", where=name)
-        )
+        if not assembler.found:  # what is wrong may be why
+            message = f"sizes still change after {MAX_PASSES} passes"
+            assembler.found.append(Diagnostic(message, where=name))
     for diagnostic in remarks:
         remark(diagnostic)
     return assembler.finish(keep_local)
@@ -297,7 +298,7 @@ class Assembler:
                 *messages.DIRECTIVES,
                 *BLOCK_DIRECTIVES,
             ]
-            raise directives.unknown(f"directive '{tree.op}'", tree.op, known, tree.op_place)
+            raise unknown(f"directive '{tree.op}'", tree.op, known, tree.op_place)
         return WORD_BYTES
 
     def _opener(self, where: Where) -> Callable[[str], bytes]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cim.asm import byte_sections
+from cim.asm.arguments import Arguments, unknown
 from cim.asm.blocks import Statement
 from cim.asm.expansion import MAX_BYTES
 from cim.asm.expressions import ExpressionError
 from cim.asm.local_labels import is_local
 from cim.asm.objects import MAX_ALIGN, CoreAttributes, ModeAttributes, RegionAttributes
 from cim.asm.recorded import MAX_LINE
-from cim.asm.syntax import Expression, Items, Keyword, Operand, Place, Text
-from cim.diagnostics import CimError, did_you_mean
+from cim.asm.syntax import Expression, Operand, Place
+from cim.diagnostics import CimError
 from cim.isa.interpreter import PARAMETERS
 from cim.isa.machine import load_machine
 from cim.isa.numerics import DTYPES, NumericMode
@@ -27,100 +28,14 @@ if TYPE_CHECKING:
 ROLES = ("data", "ifm", "ofm", "partial_sum", "bias")
 
 
-def unknown(what: str, word: str, known: Iterable[str], place: Place) -> ExpressionError:
-    """`unknown WHAT`, with the closest known word."""
-    return ExpressionError(f"unknown {what}{did_you_mean(word, known)}", place)
-
-
-class _Arguments:
-    """The operands of a directive: positional ones first, then keywords, each taken once."""
-
-    def __init__(self, assembler: Assembler, statement: Statement, usage: str) -> None:
-        self.assembler = assembler
-        self.tree = statement.tree
-        self.usage = usage
-        self.positional = [o for o in self.tree.operands if not isinstance(o, Keyword)]
-        self.keywords = {o.name: o for o in self.tree.operands if isinstance(o, Keyword)}
-        self.taken: set[str] = set()
-
-    def misuse(self, place: Place | None = None) -> ExpressionError:
-        return ExpressionError(f"must be: {self.usage}", place or self.tree.op_place)
-
-    def next(self) -> Operand:
-        if not self.positional:
-            raise self.misuse()
-        return self.positional.pop(0)
-
-    def word(self) -> tuple[str, Place]:
-        """A bare name or a string."""
-        operand = self.next()
-        return self._as_word(operand), operand.place
-
-    def integer(self) -> int:
-        operand = self.next()
-        return self._as_integer(operand)
-
-    def keyword(self, name: str, default: Any) -> Any:
-        """A keyword's value: text for a name or string, number, or list; `default` when it is missing."""
-        self.taken.add(name)
-        return self.value(self.keywords[name].value) if name in self.keywords else default
-
-    def keyword_integer(self, name: str, default: int | None) -> int:
-        """A keyword that is an integer from 0; it must be given where there is no default."""
-        self.taken.add(name)
-        if name not in self.keywords:
-            if default is None:
-                raise self.misuse()
-            return default
-        value = self._as_integer(self.keywords[name].value)
-        if value < 0:
-            raise ExpressionError(f"{name} must not be negative", self.keywords[name].place)
-        return value
-
-    def value(self, operand: Operand) -> Any:
-        if isinstance(operand, Text):
-            return operand.value
-        if isinstance(operand, Items):
-            return [self.value(item) for item in operand.items]
-        if isinstance(operand, Expression):
-            name = operand.bare_name
-            if name is not None and not self.assembler.names.is_constant(name):
-                return name
-            return self.assembler.names.constant(operand)
-        raise self.misuse(operand.place)
-
-    def done(self) -> None:
-        """Refuse what nobody asked for."""
-        if self.positional:
-            raise self.misuse(self.positional[0].place)
-        for name, operand in self.keywords.items():
-            if name not in self.taken:
-                raise unknown(f"option '{name}'", name, self.taken, operand.place)
-
-    def _as_word(self, operand: Operand) -> str:
-        if isinstance(operand, Text):
-            return operand.value
-        if isinstance(operand, Expression) and operand.bare_name:
-            return operand.bare_name
-        raise self.misuse(operand.place)
-
-    def _as_integer(self, operand: Operand) -> int:
-        if not isinstance(operand, Expression):
-            raise self.misuse(operand.place)
-        value = self.assembler.names.constant(operand)
-        if isinstance(value, float):
-            raise ExpressionError(f"must be an integer, not {value}", operand.place)
-        return value
-
-
 def _file(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, '.file "NAME"')
+    arguments = Arguments(assembler, statement, '.file "NAME"')
     name = _file_name(arguments)
     arguments.done()
     assembler.recorded.rename(statement.where, name)
 
 
-def _file_name(arguments: _Arguments) -> str:
+def _file_name(arguments: Arguments) -> str:
     name, place = arguments.word()
     if not name or "\0" in name:
         raise ExpressionError("the name of a file must not be empty", place)
@@ -128,7 +43,7 @@ def _file_name(arguments: _Arguments) -> str:
 
 
 def _line(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, '.line NUMBER, "FILE"')
+    arguments = Arguments(assembler, statement, '.line NUMBER, "FILE"')
     place = statement.tree.operands[0].place if statement.tree.operands else statement.tree.op_place
     number = arguments.integer()
     name = _file_name(arguments) if arguments.positional else None
@@ -139,7 +54,7 @@ def _line(assembler: Assembler, statement: Statement) -> None:
 
 
 def _machine(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, '.machine "NAME", "SECTION.KEY=VALUE", …')
+    arguments = Arguments(assembler, statement, '.machine "NAME", "SECTION.KEY=VALUE", …')
     name, place = arguments.word()
     settings = [arguments.word()[0] for _ in list(arguments.positional)]
     arguments.done()
@@ -161,7 +76,7 @@ def _machine(assembler: Assembler, statement: Statement) -> None:
 
 
 def _extension(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, ".extension NAME")
+    arguments = Arguments(assembler, statement, ".extension NAME")
     name, place = arguments.word()
     arguments.done()
     known = assembler.isa.extensions
@@ -173,7 +88,7 @@ def _extension(assembler: Assembler, statement: Statement) -> None:
 
 
 def _mode(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, ".mode f32|i8|i8n, ifm=TYPE, ofm=TYPE")
+    arguments = Arguments(assembler, statement, ".mode f32|i8|i8n, ifm=TYPE, ofm=TYPE")
     mode, place = arguments.word()
     default = "f32" if mode == "f32" else "i8"
     ifm = str(arguments.keyword("ifm", default))
@@ -190,7 +105,7 @@ def _mode(assembler: Assembler, statement: Statement) -> None:
 
 
 def _core(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, ".core NAME, NUMBER, hg=HG, vg=VG")
+    arguments = Arguments(assembler, statement, ".core NAME, NUMBER, hg=HG, vg=VG")
     name, place = arguments.word()
     number = arguments.integer()
     hg, vg = arguments.keyword_integer("hg", 0), arguments.keyword_integer("vg", 0)
@@ -214,12 +129,12 @@ def _current_core(assembler: Assembler, statement: Statement) -> CoreAttributes:
 
 
 def _text(assembler: Assembler, statement: Statement) -> None:
-    _Arguments(assembler, statement, ".text").done()
+    Arguments(assembler, statement, ".text").done()
     assembler.sections.open("text", _current_core(assembler, statement).name, 64)
 
 
 def _crossbar(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, ".crossbar rows=ROWS, columns=COLUMNS")
+    arguments = Arguments(assembler, statement, ".crossbar rows=ROWS, columns=COLUMNS")
     core = _current_core(assembler, statement)
     rows = arguments.keyword_integer("rows", None)
     columns = arguments.keyword_integer("columns", None)
@@ -233,7 +148,7 @@ def _crossbar(assembler: Assembler, statement: Statement) -> None:
 
 
 def _param(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, ".param NAME, VALUE, …")
+    arguments = Arguments(assembler, statement, ".param NAME, VALUE, …")
     core = _current_core(assembler, statement)
     name, place = arguments.word()
     if name not in PARAMETERS:
@@ -247,7 +162,7 @@ def _param(assembler: Assembler, statement: Statement) -> None:
         raise arguments.misuse()
 
 
-def _parameter_value(arguments: _Arguments, type_name: str, operand: Operand, name: str) -> float:
+def _parameter_value(arguments: Arguments, type_name: str, operand: Operand, name: str) -> float:
     if not isinstance(operand, Expression):
         raise arguments.misuse(operand.place)
     value = arguments.assembler.names.constant(operand)
@@ -266,7 +181,7 @@ def _parameter_value(arguments: _Arguments, type_name: str, operand: Operand, na
 
 def _region(assembler: Assembler, statement: Statement) -> None:
     usage = ".region NAME, TYPE, [SHAPE], role=, layout=, scale=, zero_point=, align="
-    arguments = _Arguments(assembler, statement, usage)
+    arguments = Arguments(assembler, statement, usage)
     name, place = arguments.word()
     type_name, type_place = arguments.word()
     shape_operand = arguments.next()
@@ -318,7 +233,7 @@ def _region(assembler: Assembler, statement: Statement) -> None:
 
 def _section(assembler: Assembler, statement: Statement) -> None:
     """A byte section, or back to a region or program that has been begun."""
-    arguments = _Arguments(assembler, statement, '.section NAME, "aw", nobits')
+    arguments = Arguments(assembler, statement, '.section NAME, "aw", nobits')
     name, place = arguments.word()
     if name == ".text":
         arguments.done()
@@ -367,13 +282,13 @@ def _open_bytes(
 def _data(assembler: Assembler, statement: Statement) -> None:
     """`.data` and `.bss`."""
     name = statement.tree.op or ""
-    _Arguments(assembler, statement, name).done()
+    Arguments(assembler, statement, name).done()
     placeholder = byte_sections.is_placeholder_name(name)
     _open_bytes(assembler, statement, name, statement.tree.op_place, placeholder)
 
 
 def _layer(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, ".layer KEY=VALUE, …")
+    arguments = Arguments(assembler, statement, ".layer KEY=VALUE, …")
     for name in list(arguments.keywords):
         assembler.attributes.layer[name] = arguments.keyword(name, None)
     arguments.done()
@@ -381,7 +296,7 @@ def _layer(assembler: Assembler, statement: Statement) -> None:
 
 def _globl(assembler: Assembler, statement: Statement) -> None:
     """May stand before or after the label; a name that is never defined is the linker's to find."""
-    arguments = _Arguments(assembler, statement, ".globl NAME")
+    arguments = Arguments(assembler, statement, ".globl NAME")
     name, place = arguments.word()
     arguments.done()
     if is_local(name):
@@ -390,7 +305,7 @@ def _globl(assembler: Assembler, statement: Statement) -> None:
 
 
 def _align(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, f"{statement.tree.op} BYTES")
+    arguments = Arguments(assembler, statement, f"{statement.tree.op} BYTES")
     place = statement.tree.operands[0].place if statement.tree.operands else statement.tree.op_place
     to = arguments.integer()
     arguments.done()
@@ -408,7 +323,7 @@ def _align(assembler: Assembler, statement: Statement) -> None:
 
 
 def _org(assembler: Assembler, statement: Statement) -> None:
-    arguments = _Arguments(assembler, statement, ".org OFFSET")
+    arguments = Arguments(assembler, statement, ".org OFFSET")
     place = statement.tree.operands[0].place if statement.tree.operands else statement.tree.op_place
     target = arguments.integer()
     arguments.done()
@@ -425,7 +340,7 @@ def _org(assembler: Assembler, statement: Statement) -> None:
 
 def _extern(assembler: Assembler, statement: Statement) -> None:
     """Whatever is not defined here is looked for by the linker, so that there is nothing to do."""
-    _Arguments(assembler, statement, ".extern NAME").word()
+    Arguments(assembler, statement, ".extern NAME").word()
 
 
 def equ_expressions(nodes: Iterable[object]) -> dict[str, Expression]:

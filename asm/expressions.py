@@ -106,7 +106,9 @@ def evaluate(expression: Expression, lookup: Lookup, program: Program | None = N
 
 def symbol_place(expression: Expression, value: Value) -> Place:
     """Where the symbol of its value stands in an expression; the expression, where it has another name there."""
-    named = (op.place for op in expression.code if op.kind == "name" and op.value == value.symbol)
+    name = shown(value.symbol)
+    names = (name,) if not name.isdecimal() else (f"{name}b", f"{name}f")
+    named = (op.place for op in expression.code if op.kind == "name" and op.value in names)
     return next(named, expression.place)
 
 

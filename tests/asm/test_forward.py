@@ -149,3 +149,63 @@ MISTAKES = {
 @pytest.mark.parametrize("text", MISTAKES)
 def test_mistakes_are_shown_where_they_stand(text: str) -> None:
     assert MISTAKES[text] in errors(".region r, i8, [1]\n.space 0\n" + text)[0]
+
+
+LATE = {
+    ".space N": 3, ".fill N, 1, 1": 3, ".org N + 2": 5, ".align N + 1": 4, ".byte N": 1, ".half N, -N": 4,
+    ".rept N\n.byte 1\n.endr": 3, ".for k, N, 2*N\n.byte k\n.endfor": 3, ".if N == 3\n.byte 1\n.endif": 1,
+    ".assert N == 3": 0, ".set m, N\n.space m": 3, ".let m = N\n.space m": 3, ".equ m, N\n.space m": 3,
+    ".region q, i8, [N]\n.space 3": 3, ".for k, 0, 2\n.if k == N - 3\n.byte 1\n.endif\n.endfor": 1,
+    ".core c, N + 1, hg=N, vg=N\n.crossbar rows=N, columns=1\n.space 6\n.param offset, N\n.region q, i8, [1]\n.byte N": 1,
+    '.incbin "f", N - 3, N': 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("late", ["e - s", "sizeof(z)", "core(z)"])
+@pytest.mark.parametrize("text", LATE)
+def test_every_directive_takes_what_stands_further_down(text: str, late: str) -> None:
+    before = f".mode i8\n.region r, i8, [99]\n.byte 0\n{text.replace('N', f'({late})')}\n"
+    after = ".region t, i8, [3]\ns: .byte 1, 2, 3\ne:\n.section z\n.space 3\n"
+    if late == "core(z)":
+        after = ".core z, 3\n"
+    made = assemble([Source("t.s", before + after)], "t.o", lambda _: b"abcdef")
+    owner = "q" if ".region q" in text else "r"
+    size = next(section.size for section in made.sections if section.owner == owner)
+    placed = text.startswith((".org", ".align"))
+    assert size == LATE[text] + (owner == "r" and not placed)
+
+
+def test_what_never_comes_is_told_with_the_chain_that_led_there() -> None:
+    text = ".macro m x\n.for k, 0, 2\n.word \\x + k\n.endfor\n.endm\n.region r, i8, [99]\n.byte 0\nm 9f\n.if 1\nm .Lx\n.endif\n"
+    one, two = errors(text)
+    assert one.split("\n") == [
+        "0.s:4:7: error: there is no label '9:' after this line",
+        "  .word 9f + k",
+        "        ^^",
+        "0.s:9:1: note: in the expansion of macro 'm'",
+        "  m 9f",
+        "  ^",
+    ]
+    assert two.startswith(
+        "0.s:4:7: error: the local label '.Lx' is not defined\n  .word .Lx + k\n        ^^^\n0.s:11:1: note"
+    )
+
+
+@pytest.mark.parametrize(("directive", "bytes_"), [(".half", 2), (".word", 4), (".quad", 8)])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_core_numbers_of_other_objects_are_range_checked(
+    directive: str, bytes_: int, more: int
+) -> None:
+    high = min(2 ** (8 * bytes_), 2**63) - 1
+    for value, right in ((more, more >= 0), (high + more, more <= 0)):
+        text = f".region r, i8, [8]\n{directive} core(far) + {value - 9}\n.core a, 0\n"
+        objects = [build(text), build(".core far, 9\n")]
+        if right:
+            image = link(objects, "out")
+            start = image.config.region("r").content.offset
+            assert int.from_bytes(image.content[start : start + bytes_], "little") == value
+            continue
+        with pytest.raises(
+            CimError, match=rf"0\.s:3:12: error: 'far' .* must be 0 to {high} in {bytes_} bytes"
+        ):
+            link(objects, "out")
