@@ -220,8 +220,12 @@ def _shown(shape: Sequence[int]) -> str:
 
 def run_network_command(args: argparse.Namespace) -> int:
     """`cim-emu network.json`: read everything, run, then write everything."""
-    if args.load or args.dump:
-        raise error("--load and --dump are for a single layer's cfg", where=args.file)
+    for option, given in (
+        ("--load", args.load), ("--dump", args.dump), ("--trace", args.trace), ("--vcd", args.vcd),
+        ("--report", args.report), ("--debug", args.debug), ("--timing-only", args.timing_only),
+    ):  # fmt: skip
+        if given:
+            raise error(f"{option} is for a single layer: give the layer's cfg", where=args.file)
     check_outputs(
         [
             *(text.rpartition("=")[2] for text in args.output or ()),

@@ -1,5 +1,6 @@
 """The frame of the command lines, and files that are written whole or not at all."""
 
+import io
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cim import console
 from cim.console import run
 from cim.diagnostics import CimError, Diagnostic, Note, Source, Span, did_you_mean, error
 from cim.files import check_outputs, read_text, write_all
@@ -191,3 +193,29 @@ def test_a_full_standard_output_is_a_message() -> None:
         )  # fmt: skip
     assert done.returncode == 1
     assert "cim-isa: error: No space left on device" in done.stderr
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_shows_on_a_terminal_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(console.time, "monotonic", lambda: clock[0])
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    with console.progress("emulating", 10) as show:
+        assert show is not None
+        show(1)
+        assert screen.getvalue() == ""
+        clock[0] += 1.5
+        show(5)
+    assert "emulating" in screen.getvalue()
+    assert "50%" in screen.getvalue()
+
+
+def test_progress_is_silent_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    with console.progress("emulating", 10) as show:
+        assert show is None

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pytest
@@ -290,3 +295,27 @@ def test_the_longest_latencies_do_not_overflow():
     )
     with pytest.raises(CycleLimit):
         run_image(image)
+
+
+DETERMINISM = """
+import sys
+sys.path.insert(0, {folder!r})
+from emulator_images import Core, call, load, make_image, store, wait
+from cim.emulator import stats
+from cim.emulator.run import run_image
+words = [load("rb", 0, 100, 0), store(2000, "rb", 0, 100), call(1)]
+cores = [Core(words), Core([wait(5), *words]), *[Core(words) for _ in range(5)]]
+print(stats.encode_stats(stats.collect([run_image(make_image(cores, settings=["bus.width_bytes=4"]))])))
+"""
+
+
+def test_the_same_whatever_the_hash_seed():
+    script = DETERMINISM.format(folder=str(Path(__file__).parent))
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True,
+            check=True, text=True,
+        ).stdout
+        for seed in ("1", "77", "random")
+    }  # fmt: skip
+    assert len(seen) == 1
