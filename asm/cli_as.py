@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from cim import console
-from cim.diagnostics import CimError, Diagnostic, Source, error
-from cim.files import check_outputs, read_regular, read_text, write_all
+from cim.asm import cli_format
+from cim.diagnostics import CimError, Diagnostic, error
+from cim.files import check_outputs, read_regular, write_all
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -16,6 +17,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(argv: list[str] | None) -> int:
+    words = sys.argv[1:] if argv is None else argv
+    if "--format" in words:
+        return cli_format.main([word for word in words if word != "--format"])
     parser = console.parser(
         "cim-as", "Assemble one or more sources to one ELF object.", fromfile_prefix_chars="@"
     )
@@ -51,21 +55,24 @@ def _main(argv: list[str] | None) -> int:
         "--error-limit", type=int, default=console.ERROR_LIMIT, metavar="N",
         help="print at most N errors (default: %(default)s; 0: all)",
     )  # fmt: skip
+    parser.add_argument(
+        "--format", action="store_true", help="lay sources out anew instead; see --format --help"
+    )
     # `-a` alone must not take the next word, a source, for its file.
-    words = sys.argv[1:] if argv is None else argv
     arguments = parser.parse_args(
         [f"--listing{w[2:]}" if w.startswith("-a=") else w for w in words]
     )
     # Imported late: --help must not wait for NumPy and Lark.
     from cim.asm.assembler import assemble
     from cim.asm.elf import write_object
+    from cim.asm.inputs import open_source
     from cim.asm.listing import listing_text
     from cim.asm.option_expressions import read_constants
 
     listing_file = arguments.listing or "-"
     outputs = [arguments.output, arguments.depfile, None if listing_file == "-" else listing_file]
     check_outputs([name for name in outputs if name], arguments.sources)
-    sources = [_source(name) for name in arguments.sources]
+    sources = [open_source(name) for name in arguments.sources]
     names = [name for name in arguments.sources if name != "-"]
     include = [Path(folder) for folder in arguments.include]
     read: list[Path] = []
@@ -108,18 +115,6 @@ def _main(argv: list[str] | None) -> int:
     if arguments.listing == "-":
         sys.stdout.write(listing)
     return 0
-
-
-def _source(name: str) -> Source:
-    if name == "-":
-        return Source("<stdin>", sys.stdin.buffer.read().decode("utf-8-sig", errors="replace"))
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise error(
-            "the name of the file is not UTF-8, objects could not hold it", where=name
-        ) from None
-    return Source(name, read_text(name))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Opens what the binary tools are given: objects, archives of objects, images."""
+"""Opens what the tools are given: sources, objects, archives of objects, images."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from cim.asm.archive import MAGIC, read_archive
@@ -10,8 +11,8 @@ from cim.asm.elf import read_object
 from cim.asm.image import Image
 from cim.asm.objects import Object
 from cim.asm.read_image import read_image
-from cim.diagnostics import CimError, Diagnostic
-from cim.files import read_bytes
+from cim.diagnostics import CimError, Diagnostic, Source, error
+from cim.files import decode_text, read_bytes, read_text
 
 
 def is_archive(raw: bytes) -> bool:
@@ -45,3 +46,16 @@ def open_objects(name: str) -> list[Object]:
     """As `open_any`; an image is seen as an object without symbols."""
     opened = open_any(name)
     return [image_as_object(opened)] if isinstance(opened, Image) else opened
+
+
+def open_source(name: str) -> Source:
+    """A `.s` file, or with `-` what stdin says. Raises `CimError`."""
+    if name == "-":
+        return Source("<stdin>", decode_text(sys.stdin.buffer.read(), "<stdin>"))
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise error(
+            "the name of the file is not UTF-8, objects could not hold it", where=name
+        ) from None
+    return Source(name, read_text(name))

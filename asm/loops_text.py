@@ -7,8 +7,9 @@ from itertools import count
 
 import numpy as np
 
-from cim.asm.program_text import TEXT_WIDTH, Program
+from cim.asm.program_text import Program
 from cim.asm.reroll import Item, Loop, Roller
+from cim.asm.text_layout import INDENT, with_comment
 from cim.isa.encoding import ILLEGAL, immediate_value
 
 VARIABLES = "ijklmn"
@@ -78,7 +79,6 @@ class _Writer:
 
     def lines(self, item: Item, moved: Sequence[str], depth: int) -> Iterator[str]:
         """The lines of an item; `moved` is what loops around it add to each of its values."""
-        indent = "  " * (1 + depth)
         if isinstance(item.what, int):
             pc = item.what
             if not depth:
@@ -86,14 +86,14 @@ class _Writer:
                 return
             suffixes = dict(zip(self.names[pc], moved, strict=True))
             used = {name: suffix for name, suffix in suffixes.items() if suffix}
-            yield indent + self.program.instruction(pc, used)
+            yield INDENT * depth + self.program.instruction(pc, used)
             return
         loop = item.what
         variable = self.variable(depth)
-        head = f"{indent}.for {variable}, 0, {loop.count}"
+        head = f"{INDENT * depth}.for {variable}, 0, {loop.count}"
         if not depth:
             start = _first(item)
-            head = f"{head:<{TEXT_WIDTH + 2}} # {8 * start:6x}: {_instructions(item)} instructions"
+            head = with_comment(head, f"# {8 * start:6x}: {_instructions(item)} instructions")
         yield head
         texts = [
             before + p.text(variable) for before, p in zip(moved, loop.progressions, strict=True)
@@ -102,7 +102,7 @@ class _Writer:
         for inner in loop.body:
             yield from self.lines(inner, texts[at : at + len(inner.values)], depth + 1)
             at += len(inner.values)
-        yield f"{indent}.endfor"
+        yield f"{INDENT * depth}.endfor"
 
 
 def _variables() -> Iterator[str]:

@@ -17,7 +17,7 @@ from cim.diagnostics import Diagnostic, Note, Source
 
 MAX_DEPTH = 200
 _LABELS = r"\s*(?:(?:[A-Za-z_.$][A-Za-z0-9_.$]*|[0-9]+)\s*:\s*)*"
-_WORD = re.compile(_LABELS + r"([A-Za-z_.$][A-Za-z0-9_.$]*)")
+_WORD = re.compile(_LABELS + r"([A-Za-z_.$][A-Za-z0-9_.$]*)(?![A-Za-z0-9_.$]|\s*:)")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(:req|:vararg)?\s*(?:=\s*(.*))?$")
 _COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|(#.*|//.*)')
 
@@ -83,11 +83,11 @@ class Preprocessor:
             text = texts[current.next]
             where = Where(current.source, current.source.first_line + current.next)
             current.next += 1
-            word = _first_word(text)
+            word = first_word(text)
             if word in _HANDLERS:
                 _HANDLERS[word](self, where, text)
             elif word in self.macros:
-                label, call = _split_label(text)
+                label, call = split_label(text)
                 if label:
                     yield where, label
                 self._expand(where, self.macros[word], call, text)
@@ -180,7 +180,7 @@ class Preprocessor:
         while current.next < len(current.source.lines):
             line = current.source.lines[current.next]
             current.next += 1
-            word = _first_word(line)
+            word = first_word(line)
             depth += (word in openers) - (word == closer)
             if not depth:
                 return body
@@ -262,7 +262,7 @@ class Preprocessor:
 
     def stray_end(self, where: Where, text: str) -> None:
         """`.endm` without `.macro`."""
-        self.fail(f"{_first_word(text)} without .macro", where, text)
+        self.fail(f"{first_word(text)} without .macro", where, text)
 
 
 _HANDLERS: dict[str, Callable[[Preprocessor, Where, str], None]] = {
@@ -273,7 +273,8 @@ _HANDLERS: dict[str, Callable[[Preprocessor, Where, str], None]] = {
 }
 
 
-def _first_word(text: str) -> str:
+def first_word(text: str) -> str:
+    """The word behind a line's labels, in lower case; empty where there is none."""
     match = _WORD.match(text)
     return match[1].lower() if match else ""
 
@@ -285,17 +286,22 @@ def _word_start(text: str) -> int:
     return match.start(1)
 
 
-def _split_label(text: str) -> tuple[str, str]:
+def split_label(text: str) -> tuple[str, str]:
     """The labels before a macro call, and what follows its name."""
     at = _word_start(text)
-    return text[:at].rstrip(), text[at + len(_first_word(text)) :]
+    return text[:at].rstrip(), text[at + len(first_word(text)) :]
 
 
 def _without_comment(text: str) -> str:
+    return split_comment(text)[0].rstrip()
+
+
+def split_comment(text: str) -> tuple[str, str]:
+    """What stands before a line's comment, and the comment without the space behind it."""
     for match in _COMMENT.finditer(text):
         if match[1] is not None:
-            return text[: match.start(1)].rstrip()
-    return text.rstrip()
+            return text[: match.start(1)], match[1].rstrip()
+    return text, ""
 
 
 def _split_arguments(text: str) -> list[str]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cim.asm.objects import CORE_DATA, Object
+from cim.asm.text_layout import INDENT, with_comment
 from cim.isa.buffer_ranges import buffer_lengths, rows_beyond
 from cim.isa.encoding import ILLEGAL, decode, immediate_value
 from cim.isa.load import load_isa
 from cim.isa.printer import format_instruction
-
-TEXT_WIDTH = 40  # of an instruction, before the comment with its place and word
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Program:
     def line(self, pc: int) -> str:
         """The instruction with its place and word as a comment."""
         text = self.instruction(pc)
-        return f"  {text:<{TEXT_WIDTH}} # {8 * pc:6x}: {int(self.words[pc]):016x}"
+        return with_comment(INDENT + text, f"# {8 * pc:6x}: {int(self.words[pc]):016x}")
 
 
 def _sum(first: str, suffix: str) -> str:
@@ -120,7 +119,8 @@ def program_lines(obj: Object, index: int, show: Show) -> Iterator[str]:
 
 def _location_line(obj: Object, index: int, show: Show) -> str:
     location = obj.attributes.locations[index]
-    place = f"# {location.file}:{location.line}"
+    place = f"{INDENT}# {location.file}:{location.line}"
     if show.source_lines is None:
         return place
-    return f"{place}: {show.source_lines.get((location.file, location.line), '').strip()}"
+    text = show.source_lines.get((location.file, location.line), "").strip()
+    return f"{place}: {text}".rstrip()

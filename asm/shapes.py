@@ -25,6 +25,7 @@ from cim.asm.syntax import (
 )
 from cim.asm.tree_copy import TreeCopy
 
+SPACE = " \t\r\f"  # what the grammar ignores; a no-break space is a mistake
 PLACEHOLDER = "0"
 NAME_PLACEHOLDER = "a"
 SLOT = "\0"  # a slot's number as a name in a template; no name in a source begins so
@@ -75,7 +76,7 @@ def cut(text: str) -> Cut:
         literals.append(match[0])
         return PLACEHOLDER
 
-    shape = _tokens("NUMBER").sub(take, text).rstrip()
+    shape = _tokens("NUMBER").sub(take, text).rstrip(SPACE)
     return Cut(shape, tuple(literals))
 
 

@@ -267,6 +267,11 @@ def terminal_pattern(name: str) -> str:
     return str(_parser().get_terminal(name).pattern.to_regexp())
 
 
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a line that can be parsed, without its comment."""
+    return list(_parser().lex(text))
+
+
 def parse_whole_line(text: str) -> Line:
     """The tree of one line without its line end, by Lark. Raises `LineError`."""
     parse: Callable[[str], Any] = _parser().parse

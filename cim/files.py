@@ -83,11 +83,15 @@ def read_regular(path: Path) -> bytes:
 
 def read_text(path: str | Path) -> str:
     """UTF-8 text, a BOM taken off. Raises `CimError` on a byte that is not UTF-8."""
-    content = read_bytes(path)
+    return decode_text(read_bytes(path), str(path))
+
+
+def decode_text(content: bytes, where: str) -> str:
+    """As `read_text`, for what has been read from `where`."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = content[: problem.start].count(b"\n") + 1
         raise error(
-            f"line {line} is not UTF-8 text (byte 0x{content[problem.start]:02x})", where=str(path)
+            f"line {line} is not UTF-8 text (byte 0x{content[problem.start]:02x})", where=where
         ) from problem

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.directives_text import machine_directive, parameter_lines, region_directive, value_text
+from cim.asm.text_layout import INDENT, with_comment
 from cim.codegen.layer import Layer
 from cim.codegen.mapping import Mapping, Piece, Tile, ifm_pieces
 from cim.codegen.parameters import Requantization, input_offset, requantization
 from cim.codegen.schedule import CorePlan, Loop, Run, Schedule
 from cim.isa.machine import Machine
 from cim.isa.numerics import DTYPES, NumericMode
-
-INDENT = "  "
 
 
 @dataclass(frozen=True)
@@ -192,12 +191,12 @@ class _Emitter:
         yield ""
         yield ".text"
         if not plan.each and plan.predecessor is not None:
-            yield f"wait 1{'':<40}# until C{tile.hg}_{plan.predecessor} is done"
+            yield with_comment(f"{INDENT}wait 1", f"# until C{tile.hg}_{plan.predecessor} is done")
         pieces = ifm_pieces(self.layer, tile)
         for loop in plan.loops:
             yield from self._loop(tile, plan, loop, pieces)
         if not plan.each and plan.successor is not None:
-            yield f"call C{tile.hg}_{plan.successor}"
+            yield f"{INDENT}call C{tile.hg}_{plan.successor}"
 
     def _parameters(self, tile: Tile) -> Iterator[str]:
         """Parameters that differ from their default; one value where all columns agree."""
@@ -225,7 +224,7 @@ class _Emitter:
             for run in loop.runs:
                 yield from self._run(tile, plan, run, pieces, None, "")
             return
-        yield f".for g, 0, {loop.count}{'':<20}# groups of {loop.output_step} outputs"
+        yield with_comment(f".for g, 0, {loop.count}", f"# groups of {loop.output_step} outputs")
         for run in loop.runs:
             yield from self._run(tile, plan, run, pieces, loop, INDENT)
         yield ".endfor"
@@ -249,7 +248,8 @@ class _Emitter:
         in_group = loop.wait_step - loop.output_step if loop is not None else 0
         value = _sum({0: "o", -1: "o - g"}.get(in_group, f"o + g*({in_group})"), wait)
         for line in self._output(tile, plan, run, pieces, value):
-            yield inner + line
+            is_directive = line.startswith(".")
+            yield (inner if is_directive else inner or INDENT) + line
         if not single:
             yield f"{indent}.endfor"
 

@@ -4,9 +4,9 @@
 .machine "default", "core.crossbar=4x4", "bus.width_bytes=8"
 .mode i8, ifm=i8, ofm=i8
 
-.region x,    i8,  [8],  role=ifm          # the input vector: 4 values for each core
-.region sums, i32, [4],  role=partial_sum
-.region y,    i8,  [4],  role=ofm
+.region x, i8, [8], role=ifm               # the input vector: 4 values for each core
+.region sums, i32, [4], role=partial_sum
+.region y, i8, [4], role=ofm
 
 .core head, 0, hg=0, vg=0
 .crossbar rows=4, columns=4
@@ -15,10 +15,10 @@
   .half 0, 0, 1, 0
   .half 0, 0, 0, 1
 .text
-  load  ib[0:4], x
+  load ib[0:4], x
   mvm
   store sums, ob[0:4]
-  call  tail                               # hand the partial sum over
+  call tail                                # hand the partial sum over
 
 .core tail, 1, hg=0, vg=1
 .crossbar rows=4, columns=4
@@ -27,10 +27,10 @@
   .half 0, 0, 2, 0
   .half 0, 0, 0, 2
 .text
-  load  ib[0:4], x + 4
+  load ib[0:4], x + 4
   mvm
-  wait  1                                  # until `head` has called once
-  load  pb[0:4], sums
-  gpeu.add  ob, ob, pb
+  wait 1                                   # until `head` has called once
+  load pb[0:4], sums
+  gpeu.add ob, ob, pb
   gpeu.relu rb, ob
   store y, rb[0:4]

@@ -61,14 +61,14 @@ def test_a_loop_of_loops() -> None:
         HEAD + ".for y, 0, 5\nwait y\n.for x, 0, 6\nload ib[x:x+2], r + 100*y + 4*x\n.endfor\n"
         "call b\nmvm\n.endfor\nwait 9\n"
     ) == [
-        "  .for i, 0, 5",
-        "    wait i",
-        "    .for j, 0, 6",
-        "      load ib[j:2 + j], r + 100*i + 4*j",
-        "    .endfor",
-        "    call b",
-        "    mvm",
+        ".for i, 0, 5",
+        "  wait i",
+        "  .for j, 0, 6",
+        "    load ib[j:2 + j], r + 100*i + 4*j",
         "  .endfor",
+        "  call b",
+        "  mvm",
+        ".endfor",
         "  wait 9",
     ]
 
@@ -78,10 +78,10 @@ def test_the_ends_of_rows_are_jumps() -> None:
         HEAD
         + ".for g, 0, 40\nload ib[0:1], r + (3*g + 1)/14*1000 + (3*g + 1)%14*16\nmvm\n.endfor\n"
     ) == [
-        "  .for i, 0, 40",
-        "    load ib[0:1], r + 16 + 48*i + 776*((3*i + 1)/14)",
-        "    mvm",
-        "  .endfor",
+        ".for i, 0, 40",
+        "  load ib[0:1], r + 16 + 48*i + 776*((3*i + 1)/14)",
+        "  mvm",
+        ".endfor",
     ]
 
 
@@ -90,21 +90,21 @@ def test_down_and_immediates_and_quads_and_names() -> None:
         HEAD + ".for k, 0, 9\nload ib[0:1], i - 8*k\ngpeu.add ob, ob, 7 - 3*k, len=4\n"
         ".quad 0xFFFF_FFFF_FFFF_FFFF\n.quad i + k\nload ib[0:1], 4096 - 4*k\n.endfor\n"
     ) == [
-        "  .for j, 0, 9",
-        "    load ib[0:1], i - 8*j",
-        "    gpeu.add ob, ob, 7 - 3*j, len=4",
-        "    .quad 0xffffffffffffffff",
-        "    .quad i + j",
-        "    load ib[0:1], 0x1000 - 4*j",
-        "  .endfor",
+        ".for j, 0, 9",
+        "  load ib[0:1], i - 8*j",
+        "  gpeu.add ob, ob, 7 - 3*j, len=4",
+        "  .quad 0xffffffffffffffff",
+        "  .quad i + j",
+        "  load ib[0:1], 0x1000 - 4*j",
+        ".endfor",
     ]
 
 
 def test_labels_stay_outside() -> None:
     text = "wait 1\nwait 2\nwait 3\nwait 4\n"
     assert check(f"{HEAD}{text}middle:\n{text}end:\n") == [
-        "  .for i, 0, 4", "    wait 1 + i", "  .endfor", "middle:",
-        "  .for i, 0, 4", "    wait 1 + i", "  .endfor", "end:",
+        ".for i, 0, 4", "  wait 1 + i", ".endfor", "middle:",
+        ".for i, 0, 4", "  wait 1 + i", ".endfor", "end:",
     ]  # fmt: skip
 
 

@@ -39,10 +39,10 @@ def dump(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 def test_file_and_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in ("p.o", "p.cfg"):
         lines = dump(capsys, "-l", file)
-        place = lines.index("# p.s:11")
+        place = lines.index("  # p.s:11")
         assert lines[place + 1].split()[0] == "mvm"
-        assert lines.count("# p.s:8") == 20
-    assert "# p.s:11: middle: mvm" in dump(capsys, "-S", "-l", "p.o")
+        assert lines.count("  # p.s:8") == 20
+    assert "  # p.s:11: middle: mvm" in dump(capsys, "-S", "-l", "p.o")
 
 
 def test_one_core(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,9 +72,9 @@ def test_a_core_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[st
 def test_loops(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = dump(capsys, "--loops", "p.o")
     place = next(i for i, line in enumerate(lines) if ".for" in line)
-    assert lines[place] == f"{'  .for i, 0, 20':<42} #      0: 40 instructions"
+    assert lines[place] == f"{'.for i, 0, 20':<42} #      0: 40 instructions"
     assert lines[place + 1 : place + 5] == [
-        "    load ib[0:1], x + i", "    call tail", "  .endfor", "middle:",
+        "  load ib[0:1], x + i", "  call tail", ".endfor", "middle:",
     ]  # fmt: skip
     (folder / "again.s").write_text("\n".join(lines))
     assert cli_as.main(["again.s", "-o", "again.o"]) == 0

@@ -107,7 +107,7 @@ flat = st.sampled_from(
      "l{n}: mvm", "7: mvm", "{n}: .Lx: wait {n}", "load ib[0:{n}], 7b", "load ib[{n}:4], .Lx + {n}",
      "store 12f, ob[0:1]", ".quad {n}", "# {n}", "gpeu.add ob, ob, pb, len={n}", "mvm {n}", ".region r{n}, i8, [4]", ".text",
      ".for i, 0, 3\nwait i + {n}\n.endfor", "wait {n} # {n} it's", "wait {n}e-{n}", 'wait {n} // "{n}"',
-     ".macro wait n\ncall \\n + {n}\n.endm", "load ib[0:4], '{n}'", "\twait\t{n}\r", "wait é{n}", "wait 0x{n}",
+     ".macro wait n\ncall \\n + {n}\n.endm", "load ib[0:4], '{n}'", "\twait\t{n}\r", "wait {n}\u00a0", "\x0b", "wait é{n}", "wait 0x{n}",
      "wait {n}$", "wait {n} + {n}\nwait {n} + {n}\nwait {n} + {n}",
      ".half {n}, -{n}", ".long {n}", ".byte {n}", ".quad . + {n}", ".float {n}", ".word x + {n}", ".word", ".quad 1, x",
      ".macro .long n\ncall \\n + {n}\n.endm", "load ib[0:4], .", "load ib[.:4], {n}", ".quad . + . - .", ".quad max (., {n})", ".region q{n}, i8, [4]\n.half {n}, {n}\n.half 1, 1"]

@@ -32,7 +32,7 @@ def test_assemble_link_and_look(folder: Path, capsys: pytest.CaptureFixture[str]
         assert cli_objdump.main([file, "-d", "-h", "-t", "-r", "-s"]) == 0
         assert "gpeu.relu rb, ob, len=4" in capsys.readouterr().out
     assert cli_objdump.main(["-S", "h.o"]) == 0
-    assert "# h.s:21: call  tail" in capsys.readouterr().out
+    assert "  # h.s:21: call tail" in capsys.readouterr().out
 
 
 def test_the_listing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
