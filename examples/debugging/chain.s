@@ -5,18 +5,18 @@
 
 .machine "default", "core.crossbar=4x4", "bus.width_bytes=16"
 .mode i8, ifm=i8, ofm=i8
-.region x,  i8,  [OUTPUTS, 16, 4], role=ifm
-.region ps, i32, [OUTPUTS, 4],     role=partial_sum
-.region y,  i8,  [OUTPUTS, 4],     role=ofm
+.region x, i8, [OUTPUTS, 16, 4], role=ifm
+.region ps, i32, [OUTPUTS, 4], role=partial_sum
+.region y, i8, [OUTPUTS, 4], role=ofm
 
 .macro adder v
-.core c\v, \v, hg=0, vg=\v
-.crossbar rows=4, columns=4
+  .core c\v, \v, hg=0, vg=\v
+  .crossbar rows=4, columns=4
   .half 1, 0, 0, 0
   .half 0, 1, 0, 0
   .half 0, 0, 1, 0
   .half 0, 0, 0, 1
-.text
+  .text
   .for o, 0, OUTPUTS
     load ib[0:4], x + o * 64 + \v * 4
     mvm
@@ -24,15 +24,15 @@
       .if \v != 9
         wait o + 1
       .endif
-      load pb[0:4], ps + o * 16
+      load pb[0:4], ps + o*16
       gpeu.add ob, ob, pb
     .endif
     .if \v < 15
-      store ps + o * 16, ob[0:4]
+      store ps + o*16, ob[0:4]
       call core(c0) + \v + 1
     .else
       gpeu.mov rb, ob
-      store y + o * 4, rb[0:4]
+      store y + o*4, rb[0:4]
     .endif
   .endfor
 .endm
