@@ -356,6 +356,8 @@ class Assembler:
                 )
             return
         in_text = self.sections.in_text
+        if in_text:  # whole words, whatever data stands there by mistake
+            size += -size % WORD_BYTES
         words = size // WORD_BYTES if in_text else 0
         block = Block(np.zeros(size, dtype=np.uint8), np.zeros(words, dtype=np.uint64))
         for piece in pieces:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,14 +38,8 @@ def content(text: str):
         (s.kind, s.owner, s.align, s.size, s.data.tobytes(), s.relocations.tobytes())
         for s in obj.sections
     ]
-    attributes = replace_places(obj.attributes)
+    attributes = msgspec.structs.replace(obj.attributes, locations=[], definitions={}, uses={})
     return sections, obj.symbols, attributes
-
-
-def replace_places(attributes):
-    import msgspec
-
-    return msgspec.structs.replace(attributes, locations=[], definitions={})
 
 
 remarks = st.sampled_from(["", "# it's \"", " // 1, 2 \\n", "\t# x  "])
