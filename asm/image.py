@@ -22,6 +22,7 @@ BIN_MAGIC = b"CIM BIN\0"
 
 ElementType = Literal["i8", "u8", "i32", "f32"]
 Natural = Annotated[int, msgspec.Meta(ge=0)]
+Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Segment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,7 +86,7 @@ class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """What a layer computes, for checking and for the host's conversion of input and output.
 
     `layout` is NCHW (input [1, C, H, W], output [1, K, OH, OW]) or ROWS (input [..., C], output [..., K]:
-    every row one output vector). `pads` are top, left, bottom, right. The IFM region holds the padded
+    every row one output vector). `kernel` is KY, KX, C / groups, K. `pads` are top, left, bottom, right. The IFM region holds the padded
     image as [H][W][C], the OFM region [OH * OW][K].
     """
 
@@ -106,6 +107,7 @@ class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     vertical_groups: Natural
     horizontal_groups: Natural
     reference: Reference
+    groups: Positive = 1
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

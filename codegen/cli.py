@@ -151,7 +151,7 @@ def _report(model: CompiledModel, folder: Path) -> None:
     for title in ("mode", "matrix", "outputs", "P_V x P_H", "cores", "cells used", "scheme"):
         table.add_column(title, justify="right")
     for one in model.layers:
-        rows, columns = one.layer.matrix.shape
+        rows, columns = one.layer.matrix_shape
         core = model.machine.core
         used = rows * columns / (one.mapping.cores * core.inputs * core.outputs)
         table.add_row(

@@ -98,10 +98,11 @@ def _check_cores(layer: Layer, mapping: Mapping, machine: Machine) -> None:
     count = machine.core.count
     available = count if isinstance(count, int) else MAX_CORES
     if mapping.cores > available:
-        rows, columns = layer.matrix.shape
+        rows, columns = layer.matrix_shape
+        in_groups = f" in {layer.groups} groups" if layer.groups > 1 else ""
         raise error(
-            f"layer '{layer.name}' needs {mapping.cores} cores ({mapping.p_v} for {rows} kernel rows x "
-            f"{mapping.p_h} for {columns} channels), the machine '{machine.name}' has {available}: "
+            f"layer '{layer.name}' needs {mapping.cores} cores ({mapping.p_v} for {rows // layer.groups} kernel "
+            f"rows x {mapping.p_h} for {columns} channels{in_groups}), the machine '{machine.name}' has {available}: "
             f"{mapping.cores - available} too few",
             notes=["larger crossbars (core.crossbar) or more cores (core.count) make it fit"],
         )

@@ -61,7 +61,7 @@ class _Emitter:
         self.machine = machine
         self.reference = reference
         self.requantization: Requantization = requantization(layer, mode.mode)
-        self.channels = layer.matrix.shape[1]
+        self.channels = layer.weights.shape[3]
         self.sum_bytes = DTYPES[mode.partial_sum].itemsize
         self.ifm_bytes = DTYPES[mode.ifm].itemsize
         self.ofm_bytes = DTYPES[mode.ofm].itemsize
@@ -73,12 +73,12 @@ class _Emitter:
         self.sums = "ofm" if mapping.p_h == 1 and same else "ps"
 
     def program(self) -> Program:
-        cells = self.layer.matrix.astype(self.mode.cell)
         weights_name = f"{self.name}.weights.bin"
         reference_name = f"{self.name}.ref.onnx"
         texts, parts, at = {}, [], 0
         for tile in self.mapping.tiles:
-            part = cells[tile.row : tile.row_end, tile.column : tile.column_end].tobytes()
+            cells = self.layer.block(tile.row_ids, tile.column_slice)
+            part = cells.astype(self.mode.cell).tobytes()
             file = f"{self.name}.core{tile.number:05d}.s"
             lines = self._core(tile, file, f'"{weights_name}", {at}, {len(part)}')
             texts[file] = "\n".join(lines) + "\n"
@@ -141,6 +141,7 @@ class _Emitter:
             "input_shape": layer.input_shape,
             "output_shape": layer.output_shape,
             "kernel": layer.weights.shape,
+            **({"groups": layer.groups} if layer.groups > 1 else {}),
             "strides": layer.strides,
             "dilations": layer.dilations,
             "pads": layer.pads,
@@ -156,9 +157,11 @@ class _Emitter:
     def _title(self) -> str:
         ky, kx, c, k = self.layer.weights.shape
         height, width = self.layer.output_image
+        groups = self.layer.groups
+        in_groups = f" in {groups} groups" if groups > 1 else ""
         return (
-            f"layer '{_printable(self.layer.name)}' ({self.layer.operator} {ky}x{kx}, {c} to {k} channels, "
-            f"{height}x{width} outputs)"
+            f"layer '{_printable(self.layer.name)}' ({self.layer.operator} {ky}x{kx}, {c * groups} to {k} "
+            f"channels{in_groups}, {height}x{width} outputs)"
         )
 
     def _mode_directive(self) -> str:
@@ -169,7 +172,9 @@ class _Emitter:
     def _core(self, tile: Tile, file: str, weights: str) -> Iterator[str]:
         plan = self.schedule.plans[tile.vg]
         _, kx, c, _ = self.layer.weights.shape
-        first, last = tile.row, tile.row_end - 1
+        c *= self.layer.groups
+        first, last = int(tile.row_ids[0]), int(tile.row_ids[-1])
+        all_rows = last - first + 1 == tile.rows
 
         def position(row: int) -> str:
             return f"ky {row // (kx * c)}, kx {row // c % kx}, c {row % c}"
@@ -180,7 +185,8 @@ class _Emitter:
             f"{self.mapping.p_h} x {self.mapping.p_v}, scheme {self.schedule.scheme}"
         )
         yield f"# output channels {tile.column}..{tile.column_end - 1}"
-        yield f"# kernel rows {first}..{last}: ({position(first)}) to ({position(last)})"
+        some = "" if all_rows else f"{tile.rows} of "
+        yield f"# kernel rows {some}{first}..{last}: ({position(first)}) to ({position(last)})"
         yield ""
         yield f'.file "{file}"'
         yield self._mode_directive()
@@ -205,7 +211,7 @@ class _Emitter:
         vectors: dict[str, tuple[NDArray[Any], float]] = {}
         if self.mode.mode != "f32":
             vectors["offset"] = (
-                input_offset(self.layer, slice(tile.row, tile.row_end), columns),
+                input_offset(self.layer, tile.row_ids, columns),
                 0,
             )
         if self.mode.mode == "i8n":

@@ -39,9 +39,10 @@ class Quantization:
 
 @dataclass(frozen=True)
 class Layer:
-    """A 2-D convolution over an HWC image with groups = 1, or a dense layer as a 1x1 convolution.
+    """A 2-D convolution over an HWC image, or a dense layer as a 1x1 convolution.
 
-    `weights` is [KY, KX, C, K] (HWIO): float32, or the quantized int8/uint8 numbers. `bias` is float32, or
+    `weights` is [KY, KX, C / groups, K] (HWIO): float32, or the quantized int8/uint8 numbers. Group g takes
+    channels g * C / groups on to output channels g * K / groups on. `bias` is float32, or
     int32 in units of x_scale * w_scale; an all-zero bias is None. `pads` are top, left, bottom, right.
     `layout` is NCHW (input [1, C, H, W]) or ROWS (input [..., C], every row one output vector; then H is
     the number of rows and W is 1). Shapes are the model's own.
@@ -63,6 +64,7 @@ class Layer:
     pads: tuple[int, int, int, int]
     activation: Activation
     quantization: Quantization | None
+    groups: int = 1
 
     @property
     def image(self) -> tuple[int, int, int]:
@@ -96,8 +98,8 @@ class Layer:
         return height * width
 
     @property
-    def matrix(self) -> NDArray[Any]:
-        """The kernel matrix of the crossbars, [KY * KX * C rows][K columns], rows in order (ky, kx, c).
+    def cells(self) -> NDArray[Any]:
+        """What the crossbars hold, [KY * KX * C / groups rows of the own group][K], rows in order (ky, kx, c).
 
         Integer layers hold w - w_zp as int16.
         """
@@ -105,6 +107,24 @@ class Layer:
         if self.quantization is None:
             return flat.astype(np.float32)
         return (flat.astype(np.int32) - self.quantization.w_zp).astype(np.int16)
+
+    @property
+    def matrix_shape(self) -> tuple[int, int]:
+        """Rows KY * KX * C and columns K of the whole kernel matrix, which is block-diagonal with groups."""
+        ky, kx, channels, outputs = self.weights.shape
+        return ky * kx * channels * self.groups, outputs
+
+    def block(self, rows: NDArray[np.int64], columns: slice) -> NDArray[Any]:
+        """Cells of some rows (in the order ky, kx, c of all channels) and columns of the kernel matrix.
+
+        Where a row's channel and a column belong to different groups there is no connection: 0.
+        """
+        _, _, channels, outputs = self.weights.shape
+        pixel, channel = np.divmod(rows, channels * self.groups)
+        group, local = np.divmod(channel, channels)
+        cells = self.cells[pixel * channels + local, columns]
+        of_column = np.arange(outputs)[columns] * self.groups // outputs
+        return np.where(group[:, None] == of_column[None, :], cells, cells.dtype.type(0))
 
     @property
     def macs(self) -> int:

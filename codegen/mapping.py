@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 from cim.codegen.layer import Layer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tile:
-    """Core C[hg, vg]: kernel matrix rows row..row_end-1 and columns (output channels) column..column_end-1."""
+    """Core C[hg, vg]: rows `row_ids` of the kernel matrix and columns (output channels) column..column_end-1.
+
+    Rows count in the order (ky, kx, c) over all channels; they ascend.
+    """
 
     number: int
     hg: int
     vg: int
-    row: int
-    row_end: int
+    row_ids: NDArray[np.int64]
     column: int
     column_end: int
 
@@ -30,12 +32,17 @@ class Tile:
     @property
     def rows(self) -> int:
         """Used crossbar inputs."""
-        return self.row_end - self.row
+        return int(self.row_ids.size)
 
     @property
     def columns(self) -> int:
         """Used crossbar outputs."""
         return self.column_end - self.column
+
+    @property
+    def column_slice(self) -> slice:
+        """The columns as a slice of the kernel matrix."""
+        return slice(self.column, self.column_end)
 
 
 @dataclass(frozen=True)
@@ -53,19 +60,48 @@ class Mapping:
 
 
 def map_layer(layer: Layer, outputs: int, inputs: int) -> Mapping:
-    """Tiles for crossbars of `outputs` x `inputs` (M x N): P_V = ceil(rows / N), P_H = ceil(K / M)."""
-    rows, columns = layer.matrix.shape
-    p_v, p_h = -(-rows // inputs), -(-columns // outputs)
-    tiles = tuple(
-        Tile(
-            hg * p_v + vg, hg, vg,
-            vg * inputs, min((vg + 1) * inputs, rows),
-            hg * outputs, min((hg + 1) * outputs, columns),
+    """Tiles for crossbars of `outputs` x `inputs` (M x N).
+
+    Without groups P_V = ceil(rows / N) and P_H = ceil(K / M). With groups the kernel matrix is
+    block-diagonal, and parts of it that are zero get no core: where a group's block fits a crossbar, as many
+    groups as fit are packed into one and P_V = 1; else each group is cut like a layer of its own, and P_V is
+    that of a group.
+    """
+    ky, kx, channels, all_columns = layer.weights.shape
+    rows, columns = ky * kx * channels, all_columns // layer.groups
+    p_v = -(-rows // inputs)
+    packed = min(inputs // rows, outputs // columns, layer.groups)
+    if layer.groups > 1 and packed >= 1:
+        # Evenly: as few cores as with full crossbars, and none has more to move than the others.
+        shares = -(-layer.groups // packed)
+        spans = [
+            (share * layer.groups // shares, (share + 1) * layer.groups // shares)
+            for share in range(shares)
+        ]
+        tiles = tuple(
+            Tile(hg, hg, 0, _rows_of(layer, first, last), first * columns, last * columns)
+            for hg, (first, last) in enumerate(spans)
         )
-        for hg in range(p_h)
-        for vg in range(p_v)
-    )  # fmt: skip
-    return Mapping(p_v, p_h, tiles)
+        return Mapping(1, shares, tiles)
+    per_group = -(-columns // outputs)
+    made = []
+    for hg in range(layer.groups * per_group):
+        group, part = divmod(hg, per_group)
+        own = _rows_of(layer, group, group + 1)
+        column = group * columns + part * outputs
+        column_end = min(column + outputs, (group + 1) * columns)
+        for vg in range(p_v):
+            piece = own[vg * inputs : (vg + 1) * inputs]
+            made.append(Tile(hg * p_v + vg, hg, vg, piece, column, column_end))
+    return Mapping(p_v, layer.groups * per_group, tuple(made))
+
+
+def _rows_of(layer: Layer, first: int, last: int) -> NDArray[np.int64]:
+    """The kernel matrix rows of groups first..last-1, in ascending order."""
+    ky, kx, channels, _ = layer.weights.shape
+    pixels = np.arange(ky * kx, dtype=np.int64) * channels * layer.groups
+    own = np.arange(first * channels, last * channels, dtype=np.int64)
+    return np.asarray(pixels[:, None] + own[None, :]).reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -84,12 +120,11 @@ def ifm_pieces(layer: Layer, tile: Tile) -> list[Piece]:
     """
     _, width, channels = layer.padded
     _, kx_size, _, _ = layer.weights.shape
-    rows = np.arange(tile.row, tile.row_end)
-    ky, kx, c = _unravel(rows, kx_size, channels)
+    ky, kx, c = _unravel(tile.row_ids, kx_size, channels)
     offsets = (ky * layer.dilations[0] * width + kx * layer.dilations[1]) * channels + c
     cuts = np.flatnonzero(np.diff(offsets) != 1) + 1
     starts = [0, *cuts.tolist()]
-    ends = [*cuts.tolist(), len(rows)]
+    ends = [*cuts.tolist(), tile.rows]
     return [Piece(lo, hi, int(offsets[lo])) for lo, hi in zip(starts, ends, strict=True)]
 
 

@@ -61,6 +61,7 @@ def float_layer(graph: Graph, node: Node) -> Match:
         strides=geometry.strides,
         dilations=geometry.dilations,
         pads=geometry.pads,
+        groups=geometry.groups,
         activation=fused.activation,
         quantization=None,
     )

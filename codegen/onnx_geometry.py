@@ -40,6 +40,7 @@ class Geometry:
     pads: tuple[int, int, int, int]
     axis: int
     order: tuple[int, ...]
+    groups: int = 1
 
     def hwio(self, weights: NDArray[Any]) -> NDArray[Any]:
         """The model's weight array as [KY, KX, C, K]."""
@@ -75,12 +76,12 @@ def _convolution(node: Node, shape: tuple[int, ...], weights: NDArray[Any]) -> G
         raise NotMappedError("the input's rank", len(shape), "4 (a 2-D convolution)")
     if shape[0] != 1:
         raise NotMappedError("the batch size", shape[0], "1")
-    group = node.attribute("group", 1)
-    if group != 1:
-        raise NotMappedError("group", group, "1")
+    groups = node.attribute("group", 1)
     outputs, channels, *kernel = weights.shape
-    if channels != shape[1]:
-        raise NotMappedError("the weights' number of input channels", channels, shape[1])
+    if groups < 1 or shape[1] % groups or outputs % groups:
+        raise NotMappedError("group", groups, f"a divisor of {shape[1]} and {outputs} channels")
+    if channels != shape[1] // groups:
+        raise NotMappedError("the weights' number of input channels", channels, shape[1] // groups)
     stated = node.attribute("kernel_shape")
     if stated is not None and list(stated) != kernel:
         raise NotMappedError("kernel_shape", list(stated), kernel)
@@ -94,7 +95,7 @@ def _convolution(node: Node, shape: tuple[int, ...], weights: NDArray[Any]) -> G
     if height < 1 or width < 1:
         raise NotMappedError("the output's size", f"{height}x{width}", ">= 1x1")
     output = (1, outputs, height, width)
-    return Geometry("NCHW", shape, output, strides, dilations, pads, 0, (2, 3, 1, 0))
+    return Geometry("NCHW", shape, output, strides, dilations, pads, 0, (2, 3, 1, 0), groups)
 
 
 def _product(node: Node, shape: tuple[int, ...], weights: NDArray[Any]) -> Geometry:

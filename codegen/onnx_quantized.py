@@ -178,6 +178,7 @@ def _match(
         strides=geometry.strides,
         dilations=geometry.dilations,
         pads=geometry.pads,
+        groups=geometry.groups,
         activation=finish.activation,
         quantization=quantization,
     )
@@ -195,7 +196,7 @@ def _require_representable(layer: Layer, q: Quantization) -> None:
             raise NotMappedError("x_scale * w_scale / y_scale", bad, "a positive float32")
     limits = np.iinfo(layer.input_dtype)
     widest = max(int(limits.max) - q.x_zp, q.x_zp - int(limits.min))
-    sums = np.abs(layer.matrix.astype(np.int64)).sum(axis=0) * widest
+    sums = np.abs(layer.cells.astype(np.int64)).sum(axis=0) * widest
     if layer.bias is not None:
         sums = sums + np.abs(layer.bias.astype(np.int64))
     if sums.max() > INT32.max:

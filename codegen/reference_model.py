@@ -115,6 +115,7 @@ class _Builder:
             "strides": list(layer.strides),
             "dilations": list(layer.dilations),
             "pads": list(layer.pads),
+            **({"group": layer.groups} if layer.groups > 1 else {}),
         }
 
     def product(self, x: str, w: str, b: str) -> str:

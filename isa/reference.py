@@ -35,6 +35,11 @@ class Described(Protocol):
         ...
 
     @property
+    def groups(self) -> int:
+        """Of channels; C of `kernel` are those of one group."""
+        ...
+
+    @property
     def strides(self) -> Sequence[int]:
         """Down, right."""
         ...
@@ -146,10 +151,25 @@ def _patches(layer: Described, x: NDArray[Any]) -> NDArray[np.float64]:
     return np.concatenate(parts, axis=1).astype(np.float64)
 
 
+def _product(
+    layer: Described, patches: NDArray[np.float64], matrix: NDArray[Any], piece: slice
+) -> NDArray[np.float64]:
+    """Per output vector and channel, the products of some rows of the channel's group, summed."""
+    outputs, groups = len(patches), layer.groups
+    columns = matrix.shape[1] // groups
+    apart = patches.reshape(outputs, -1, groups, layer.kernel[2])
+    parts = []
+    for group in range(groups):
+        own = apart[:, :, group].reshape(outputs, -1)[:, piece]
+        block = matrix[piece, group * columns : (group + 1) * columns]
+        parts.append(own @ block.astype(np.float64))
+    return np.concatenate(parts, axis=1)
+
+
 def _float(
     layer: Described, numbers: dict[str, NDArray[Any]], matrix: NDArray[Any], x: NDArray[Any]
 ) -> NDArray[Any]:
-    y = _patches(layer, x) @ matrix.astype(np.float64)
+    y = _product(layer, _patches(layer, x), matrix, slice(None))
     if "b" in numbers:
         y += numbers["b"].astype(np.float64)
     if layer.activation == "relu":
@@ -167,7 +187,7 @@ def _wide(
     cells: NDArray[np.int64],
 ) -> NDArray[Any]:
     """Exact sums, one requantization."""
-    sums = (patches @ cells.astype(np.float64)).astype(np.int64)
+    sums = _product(layer, patches, cells, slice(None)).astype(np.int64)
     if "b" in numbers:
         sums += numbers["b"].astype(np.int64)
     if ofm == "i32":
@@ -193,7 +213,7 @@ def _narrow(
     p_v = layer.vertical_groups
     digitized = np.stack(
         [
-            digitize((patches[:, piece] @ cells[piece].astype(np.float64)).astype(np.int64))
+            digitize(_product(layer, patches, cells, piece).astype(np.int64))
             for piece in (slice(v * crossbar_inputs, (v + 1) * crossbar_inputs) for v in range(p_v))
         ]
     )

@@ -63,7 +63,8 @@ def layers(draw, mode: str):
     """A layer of the mode, with an input."""
     quantized = mode != "f32"
     rows_layout = draw(st.booleans())
-    c, k = draw(st.integers(1, 9)), draw(st.integers(1, 9))
+    groups = 1 if rows_layout else draw(st.sampled_from([1, 1, 2, 3, 5]))
+    c, k = groups * draw(st.integers(1, 9 // groups)), groups * draw(st.integers(1, 9 // groups))
     ky, kx = (1, 1) if rows_layout else (draw(sides), draw(sides))
     strides, dilations = (1, 1), (1, 1)
     pads = (0, 0, 0, 0)
@@ -84,14 +85,14 @@ def layers(draw, mode: str):
         y_dtype = None if integer_output else draw(st.sampled_from(["int8", "uint8"]))
         q = draw(quantizations(k, w_dtype, x_dtype, y_dtype))
         low, high = (-100, 100) if w_dtype == "int8" else (0, 256)
-        weights = rng.integers(low, high, (ky, kx, c, k)).astype(w_dtype)
+        weights = rng.integers(low, high, (ky, kx, c // groups, k)).astype(w_dtype)
         bias = rng.integers(-3000, 3000, k).astype(np.int32)
         limits = np.iinfo(x_dtype)
         x_values = rng.integers(limits.min, limits.max + 1, height * width * c).astype(x_dtype)
         output_dtype = np.dtype(y_dtype or "int32")
     else:
         q = None
-        weights = rng.standard_normal((ky, kx, c, k)).astype(np.float32)
+        weights = rng.standard_normal((ky, kx, c // groups, k)).astype(np.float32)
         bias = rng.standard_normal(k).astype(np.float32)
         x_values = rng.standard_normal(height * width * c).astype(np.float32)
         output_dtype = np.dtype(np.float32)
@@ -102,6 +103,7 @@ def layers(draw, mode: str):
     layer = Layer(
         "layer", "MatMul" if rows_layout else "Conv", "ROWS" if rows_layout else "NCHW", "x", "y",
         shape, (), x_values.dtype, output_dtype, weights, bias, strides, dilations, pads, activation, q,
+        groups,
     )  # fmt: skip
     out = (height, k) if rows_layout else (1, k, *layer.output_image)
     layer = Layer(**{**layer.__dict__, "output_shape": out})

@@ -273,13 +273,12 @@ def test_several_inputs_and_outputs_by_name(
 
 
 def test_a_single_layer_by_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    w = np.ones((4, 2, 3, 3))
     save(
-        [helper.make_node("Conv", ["a", "w"], ["y"], "grouped", group=2)],
-        [("a", [1, 4, 6, 6])], [("y", [1, 4, 4, 4])], {"w": w},
+        [helper.make_node("Conv", ["a", "w"], ["y"], "deep")],
+        [("a", [1, 4, 6, 6, 6])], [("y", [1, 4, 4, 4, 4])], {"w": np.ones((4, 4, 3, 3, 3))},
     )  # fmt: skip
-    assert cli_cc.main(["m.onnx", "-o", "build", "--layer", "grouped"]) == 1
-    assert "cannot be mapped: Conv 'grouped': group is 2, must be 1" in last_error(capsys)
+    assert cli_cc.main(["m.onnx", "-o", "build", "--layer", "deep"]) == 1
+    assert "cannot be mapped: Conv 'deep': the input's rank is 5" in last_error(capsys)
     compiled("--layer", "digits_1/conv2_1/BiasAdd")
     names = sorted(p.name for p in folder.glob("build/*"))
     assert names == [f"digits_1_conv2_1_BiasAdd.{kind}" for kind in ("bin", "cfg", "ref.onnx")]

@@ -140,6 +140,7 @@ def describe(layer, scheme="linear", vertical_groups=1):
         scheme=scheme,
         vertical_groups=vertical_groups,
         horizontal_groups=1,
+        groups=layer.groups,
         reference=Reference(path="", digest=""),
     )
 

@@ -14,6 +14,7 @@ from tests.codegen.models import (
     only_layer,
     operator,
     reasons,
+    reference,
     run,
     table1,
     table1_layer,
@@ -93,7 +94,6 @@ def test_valid_ignores_pads_and_notset_uses_them():
 @pytest.mark.parametrize(
     ("x_shape", "w_shape", "attributes", "reason"),
     [
-        ((1, 8, 5, 5), (8, 2, 3, 3), {"group": 4}, "group is 4, must be 1"),
         ((2, 3, 5, 5), (8, 3, 3, 3), {}, "the batch size is 2, must be 1"),
         ((1, 3, 5), (8, 3, 3), {}, "the input's rank is 3, must be 4 (a 2-D convolution)"),
         ((1, 3, 5, 5, 5), (8, 3, 3, 3, 3), {}, "the input's rank is 5, must be 4"),
@@ -133,10 +133,12 @@ def test_other_types_and_sides_go_to_the_host():
 
 
 def test_macs_of_host_nodes():
-    """Grouped: 8 x 3 x 3 outputs, each over 2 channels x 3 x 3."""
+    """Grouped: 8 x 3 x 3 outputs, each over 2 channels x 3 x 3; a layer and a host node count alike."""
     made = operator("Conv", (1, 8, 5, 5), {"w": floats(8, 2, 3, 3)}, group=4)
+    assert only_layer(imported(made)).macs == 8 * 3 * 3 * 2 * 3 * 3
+    made = operator("Conv", (1, 8, 5, 5, 5), {"w": floats(8, 2, 3, 3, 3)}, group=4)
     (unit,) = imported(made).units
-    assert unit.macs == 8 * 3 * 3 * 2 * 3 * 3
+    assert unit.macs == 8 * 3 * 3 * 3 * 2 * 3 * 3 * 3
     made = operator("Gemm", (3, 4), {"w": floats(3, 2)}, transA=1)
     (unit,) = imported(made).units
     assert unit.macs == 4 * 3 * 2
@@ -149,7 +151,26 @@ def test_macs_of_host_nodes():
 def test_table1_layers(number):
     row = next(row for row in table1().read_table() if row.layer == number)
     layer = only_layer(imported(table1_layer(row)))
-    assert layer.matrix.shape == (row.matrix_cols, row.matrix_rows)
+    assert layer.matrix_shape == (row.matrix_cols, row.matrix_rows)
     assert layer.image == (row.input_h, row.input_w, row.in_channels)
     assert layer.bias is None
     assert layer.type_names == ("u8", "u8")
+
+
+@pytest.mark.parametrize(
+    ("channels", "outputs", "group"), [(8, 8, 8), (6, 12, 6), (8, 4, 2), (6, 9, 3)]
+)
+def test_groups(channels, outputs, group):
+    w = floats(outputs, channels // group, 3, 2)
+    made = operator("Conv", (1, channels, 6, 7), {"w": w}, group=group, pads=[1, 0, 1, 2])
+    layer = only_layer(imported(made))
+    assert (layer.groups, layer.matrix_shape) == (group, (3 * 2 * channels, outputs))
+    x = floats(1, channels, 6, 7)
+    np.testing.assert_allclose(reference(layer, x), run(made, {"x": x})[0], rtol=1e-4, atol=1e-5)
+
+
+def test_groups_that_do_not_divide_the_channels_go_to_the_host():
+    node = helper.make_node("Conv", ["x", "w"], ["y"], "n", group=3)
+    x, y = value("x", np.float32, [1, 8, 5, 5]), value("y", np.float32, None)
+    made = model([node], [x], [y], {"w": floats(9, 2, 3, 3)})
+    assert "group is 3, must be a divisor of 8 and 9 channels" in reasons(imported(made))["n"]

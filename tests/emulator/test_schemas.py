@@ -38,6 +38,7 @@ OPTIONAL = {
     "activation",
     "alpha",
     "converters",
+    "groups",
     *MEMORY,
 }  # the bus's limits of the same name are not
 
