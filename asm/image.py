@@ -85,8 +85,8 @@ class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a layer computes, for checking and for the host's conversion of input and output.
 
-    `layout` is NCHW (input [1, C, H, W], output [1, K, OH, OW]) or ROWS (input [..., C], output [..., K]:
-    every row one output vector). `kernel` is KY, KX, C / groups, K. `pads` are top, left, bottom, right. The IFM region holds the padded
+    `layout` is NCHW (input [N, C, H, W], output [N, K, OH, OW], both without the height in a 1-D
+    convolution) or ROWS (input [..., C], output [..., K]: every row one output vector). `kernel` is KY, KX, C / groups, K. `pads` are top, left, bottom, right. The IFM region holds the padded
     image as [H][W][C], the OFM region [OH * OW][K].
     """
 

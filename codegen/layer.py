@@ -44,8 +44,9 @@ class Layer:
     `weights` is [KY, KX, C / groups, K] (HWIO): float32, or the quantized int8/uint8 numbers. Group g takes
     channels g * C / groups on to output channels g * K / groups on. `bias` is float32, or
     int32 in units of x_scale * w_scale; an all-zero bias is None. `pads` are top, left, bottom, right.
-    `layout` is NCHW (input [1, C, H, W]) or ROWS (input [..., C], every row one output vector; then H is
-    the number of rows and W is 1). Shapes are the model's own.
+    `layout` is NCHW (input [N, C, H, W], or [N, C, W] of height 1; the host gives the images one by one) or
+    ROWS (input [..., C], every row one output vector; then H is the number of rows and W is 1). Shapes are the
+    model's own.
     """
 
     name: str
@@ -70,8 +71,8 @@ class Layer:
     def image(self) -> tuple[int, int, int]:
         """Height, width and channels of the unpadded input."""
         if self.layout == "NCHW":
-            _, channels, height, width = self.input_shape
-            return height, width, channels
+            _, channels, *height, width = self.input_shape
+            return height[0] if height else 1, width, channels
         return int(np.prod(self.input_shape[:-1], dtype=np.int64)), 1, self.input_shape[-1]
 
     @property
@@ -128,8 +129,9 @@ class Layer:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of one inference."""
-        return self.outputs * int(np.prod(self.weights.shape))
+        """Multiply-accumulates of one inference of the model, with all images of its batch."""
+        images = self.input_shape[0] if self.layout == "NCHW" else 1
+        return images * self.outputs * int(np.prod(self.weights.shape))
 
     @property
     def type_names(self) -> tuple[str, str]:

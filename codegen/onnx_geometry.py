@@ -45,7 +45,7 @@ class Geometry:
     def hwio(self, weights: NDArray[Any]) -> NDArray[Any]:
         """The model's weight array as [KY, KX, C, K]."""
         turned = np.ascontiguousarray(weights.transpose(self.order))
-        return turned if turned.ndim == 4 else turned.reshape(1, 1, *turned.shape)
+        return turned.reshape((1,) * (4 - turned.ndim) + turned.shape)
 
 
 def geometry_of(graph: Graph, node: Node, x: str, weights: NDArray[Any]) -> Geometry:
@@ -72,10 +72,9 @@ def geometry_of(graph: Graph, node: Node, x: str, weights: NDArray[Any]) -> Geom
 
 
 def _convolution(node: Node, shape: tuple[int, ...], weights: NDArray[Any]) -> Geometry:
-    if len(shape) != 4 or weights.ndim != 4:
-        raise NotMappedError("the input's rank", len(shape), "4 (a 2-D convolution)")
-    if shape[0] != 1:
-        raise NotMappedError("the batch size", shape[0], "1")
+    if len(shape) not in (3, 4) or weights.ndim != len(shape):
+        raise NotMappedError("the input's rank", len(shape), "3 or 4 (a 1-D or 2-D convolution)")
+    flat = len(shape) == 3  # a 1-D convolution is one over an image of height 1
     groups = node.attribute("group", 1)
     outputs, channels, *kernel = weights.shape
     if groups < 1 or shape[1] % groups or outputs % groups:
@@ -85,17 +84,19 @@ def _convolution(node: Node, shape: tuple[int, ...], weights: NDArray[Any]) -> G
     stated = node.attribute("kernel_shape")
     if stated is not None and list(stated) != kernel:
         raise NotMappedError("kernel_shape", list(stated), kernel)
-    strides = _pair(node, "strides")
-    dilations = _pair(node, "dilations")
-    size = (shape[2], shape[3])
+    strides = _pair(node, "strides", flat)
+    dilations = _pair(node, "dilations", flat)
+    size = (1, shape[2]) if flat else (shape[2], shape[3])
+    kernel = [1, *kernel] if flat else kernel
     dilated = (dilations[0] * (kernel[0] - 1) + 1, dilations[1] * (kernel[1] - 1) + 1)
-    pads = _pads(node, size, dilated, strides)
+    pads = _pads(node, size, dilated, strides, flat)
     height = (size[0] + pads[0] + pads[2] - dilated[0]) // strides[0] + 1
     width = (size[1] + pads[1] + pads[3] - dilated[1]) // strides[1] + 1
     if height < 1 or width < 1:
         raise NotMappedError("the output's size", f"{height}x{width}", ">= 1x1")
-    output = (1, outputs, height, width)
-    return Geometry("NCHW", shape, output, strides, dilations, pads, 0, (2, 3, 1, 0), groups)
+    output = (shape[0], outputs, width) if flat else (shape[0], outputs, height, width)
+    order = (2, 1, 0) if flat else (2, 3, 1, 0)
+    return Geometry("NCHW", shape, output, strides, dilations, pads, 0, order, groups)
 
 
 def _product(node: Node, shape: tuple[int, ...], weights: NDArray[Any]) -> Geometry:
@@ -113,15 +114,21 @@ def _product(node: Node, shape: tuple[int, ...], weights: NDArray[Any]) -> Geome
     return Geometry("ROWS", shape, output, (1, 1), (1, 1), (0, 0, 0, 0), order[1], order)
 
 
-def _pair(node: Node, name: str) -> tuple[int, int]:
-    values = list(node.attribute(name) or (1, 1))
-    if len(values) != 2 or min(values) < 1:
-        raise NotMappedError(name, values, "two numbers >= 1")
-    return values[0], values[1]
+def _pair(node: Node, name: str, flat: bool) -> tuple[int, int]:
+    """Down and right; a 1-D convolution has the second alone."""
+    count = 1 if flat else 2
+    values = list(node.attribute(name) or [1] * count)
+    if len(values) != count or min(values) < 1:
+        raise NotMappedError(name, values, f"{'one number' if flat else 'two numbers'} >= 1")
+    return (1, values[0]) if flat else (values[0], values[1])
 
 
 def _pads(
-    node: Node, size: tuple[int, int], dilated: tuple[int, int], strides: tuple[int, int]
+    node: Node,
+    size: tuple[int, int],
+    dilated: tuple[int, int],
+    strides: tuple[int, int],
+    flat: bool,
 ) -> tuple[int, int, int, int]:
     mode = bytes(node.attribute("auto_pad", b"NOTSET")).decode(errors="replace") or "NOTSET"
     if mode in ("SAME_UPPER", "SAME_LOWER"):
@@ -133,10 +140,11 @@ def _pads(
         return 0, 0, 0, 0
     if mode != "NOTSET":
         raise NotMappedError("auto_pad", mode, "NOTSET, VALID, SAME_UPPER or SAME_LOWER")
-    values = list(node.attribute("pads") or (0, 0, 0, 0))
-    if len(values) != 4 or min(values) < 0:
-        raise NotMappedError("pads", values, "four numbers >= 0")
-    return values[0], values[1], values[2], values[3]
+    count = 2 if flat else 4
+    values = list(node.attribute("pads") or [0] * count)
+    if len(values) != count or min(values) < 0:
+        raise NotMappedError("pads", values, f"{'two' if flat else 'four'} numbers >= 0")
+    return (0, values[0], 0, values[1]) if flat else (values[0], values[1], values[2], values[3])
 
 
 def same_padding(size: int, dilated_kernel: int, stride: int, upper: bool) -> tuple[int, int]:

@@ -22,7 +22,7 @@ IR_VERSION = 8
 def reference_model(layer: Layer) -> onnx.ModelProto:
     """The model of a layer in its own shapes and layout; the same bytes for the same layer.
 
-    Weights are OIHW for a convolution and [C, K] for a matrix. Float layers are Conv or MatMul
+    Weights are OIHW (OIW without a height) for a convolution and [C, K] for a matrix. Float layers are Conv or MatMul
     (with Add), integer ones the same between DequantizeLinear and QuantizeLinear; a layer with
     int32 output is ConvInteger or MatMulInteger.
     """
@@ -42,8 +42,11 @@ class _Builder:
         self.layer = layer
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
-        spatial = layer.layout == "NCHW"
-        self.constant("w", layer.weights.transpose(3, 2, 0, 1) if spatial else layer.weights[0, 0])
+        weights = layer.weights[0, 0]
+        if layer.layout == "NCHW":
+            weights = layer.weights.transpose(3, 2, 0, 1)
+            weights = weights[:, :, 0] if len(layer.input_shape) == 3 else weights
+        self.constant("w", weights)
 
     def constant(self, name: str, value: Any) -> str:
         """Adds an initializer."""
@@ -110,11 +113,13 @@ class _Builder:
     def convolution(self) -> dict[str, Any]:
         """The attributes of a convolution."""
         layer = self.layer
+        axes = 4 - len(layer.input_shape)  # 1 where height is no axis of the model's
+        pads = layer.pads
         return {
-            "kernel_shape": list(layer.weights.shape[:2]),
-            "strides": list(layer.strides),
-            "dilations": list(layer.dilations),
-            "pads": list(layer.pads),
+            "kernel_shape": list(layer.weights.shape[axes:2]),
+            "strides": list(layer.strides[axes:]),
+            "dilations": list(layer.dilations[axes:]),
+            "pads": [*pads[axes:2], *pads[2 + axes :]],
             **({"group": layer.groups} if layer.groups > 1 else {}),
         }
 

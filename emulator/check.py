@@ -44,14 +44,16 @@ def check_layer(image: Image, x: NDArray[Any], y: NDArray[Any]) -> None:
             notes=["compile again, or take all files from the same run"],
         )
     inputs = config.machine.core.inputs
-    for index, one in enumerate(x.reshape(-1, *layer.input_shape)):
+    # Rows are one image for the reference, however many of them; images of a convolution it takes at once.
+    whole = layer.layout == "NCHW"
+    for index, one in enumerate([x] if whole else x.reshape(-1, *layer.input_shape)):
         try:
             want = reference_output(layer, config.mode, config.ofm, model, one, inputs)
         except (ValueError, KeyError, IndexError) as problem:
             raise error(
                 f"the .layer does not describe its reference: {problem}", where=str(image.path)
             ) from None
-        got = y.reshape(-1, *layer.output_shape)[index]
+        got = y if whole else y.reshape(-1, *layer.output_shape)[index]
         if config.mode == "f32":
             scale = _scale(want)
             bad = _differ(got, want, FLOAT_TOLERANCE * scale)

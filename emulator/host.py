@@ -38,13 +38,15 @@ def layer_of(image: Image) -> LayerDescription:
 def batch_size(image: Image, x: NDArray[Any]) -> int:
     """The number of images in `x`.
 
-    More than one only where the layer was compiled for a leading dimension of 1. Raises `CimError` that
-    names both shapes and types if `x` is no input of the layer.
+    A convolution takes any number of images, whatever the model's own; rows are one image, and more
+    where the leading dimension is 1. Raises `CimError` that names both shapes and types if `x` is no input
+    of the layer.
     """
     layer = layer_of(image)
     dtype = DTYPES[image.config.region("ifm").type]
     shape = tuple(layer.input_shape)
-    batched = len(shape) > 1 and shape[0] == 1 and x.shape[1:] == shape[1:] and len(x) > 0
+    images = len(shape) > 1 and (layer.layout == "NCHW" or shape[0] == 1)
+    batched = images and x.shape[1:] == shape[1:] and len(x) > 0
     if x.dtype != dtype or (x.shape != shape and not batched):
         raise error(
             f"input must be {_shown(shape)} {dtype.name}, not {_shown(x.shape)} {x.dtype.name}",
@@ -56,19 +58,19 @@ def batch_size(image: Image, x: NDArray[Any]) -> int:
 def to_ifm(image: Image, x: NDArray[Any]) -> NDArray[Any]:
     """What the host writes to region `ifm` for one input: [Hp][Wp][C], the padding at its zero point.
 
-    Raises `CimError` for an input of another shape or type.
+    `x` is one image, [1, C, H, W] or [1, C, W], or all rows. Raises `CimError` for another shape or type.
     """
     layer = layer_of(image)
-    batch_size(image, x)
-    if list(x.shape) != layer.input_shape:
-        raise error(f"to_ifm takes one image, not {x.shape[0]}", where=str(image.path))
+    count = batch_size(image, x)
+    if count != 1:
+        raise error(f"to_ifm takes one image, not {count}", where=str(image.path))
     region = image.config.region("ifm")
     if layer.layout == "ROWS":
         rows = np.ascontiguousarray(x).reshape(-1, 1, x.shape[-1])
     else:
         top, left, bottom, right = layer.pads
         rows = np.pad(
-            x[0].transpose(1, 2, 0),
+            x.reshape(x.shape[1], -1, x.shape[-1]).transpose(1, 2, 0),
             ((top, bottom), (left, right), (0, 0)),
             constant_values=region.zero_point,
         )
@@ -81,15 +83,15 @@ def to_ifm(image: Image, x: NDArray[Any]) -> NDArray[Any]:
 
 
 def from_ofm(image: Image, memory: NDArray[np.uint8]) -> NDArray[Any]:
-    """The layer's output in the model's own shape and type, from shared memory."""
+    """The layer's output for one image in the model's own shape and type, from shared memory."""
     layer = layer_of(image)
     values = read_region(image, memory, image.config.region("ofm"))
     shape = tuple(layer.output_shape)
     if layer.layout == "ROWS":
         return values.reshape(shape)
-    _, channels, height, width = shape
-    hwc = values.reshape(height, width, channels)
-    return np.ascontiguousarray(hwc.transpose(2, 0, 1)).reshape(shape)
+    _, channels, *size = shape
+    vectors = values.reshape(-1, channels)
+    return np.ascontiguousarray(vectors.T).reshape(1, channels, *size)
 
 
 def read_region(image: Image, memory: NDArray[np.uint8], region: Region) -> NDArray[Any]:
@@ -146,7 +148,9 @@ def run_layer(
     region = image.config.region("ifm")
     outputs: list[NDArray[Any]] = []
     results: list[Result] = []
-    for one in x.reshape(count, *layer_of(image).input_shape):
+    shape = layer_of(image).input_shape
+    one_image = [1, *shape[1:]] if layer_of(image).layout == "NCHW" else shape
+    for one in x.reshape(count, *one_image):
         own = start.copy()
         write_region(image, own, region, to_ifm(image, one))
         before = len(results) * len(prepared.program)
@@ -161,7 +165,7 @@ def run_layer(
         )  # fmt: skip
         outputs.append(from_ofm(image, result.memory))
         results.append(result)
-    output = outputs[0] if count == 1 else np.concatenate(outputs, axis=0)
+    output = outputs[0] if len(outputs) == 1 else np.concatenate(outputs, axis=0)
     return LayerRun(output, results)
 
 

@@ -86,6 +86,8 @@ def reference_output(
 ) -> NDArray[Any]:
     """What the layer gives for input `x` (the model's shape, layout and type), likewise.
 
+    A convolution takes any number of images.
+
     `mode` is f32, i8 or i8n, `ofm` the OFM's element type, `model` the bytes of the layer's ONNX
     reference, `crossbar_inputs` the rows N of a crossbar, which cut the kernel matrix. i8 and i8n
     are exact to the bit; f32 accumulates in float64. Raises `ValueError` where kernel matrix and
@@ -99,9 +101,26 @@ def reference_output(
             f"{-(-rows // crossbar_inputs)} vertical groups, the layer has {layer.vertical_groups}"
         )
     weights = numbers["w"]
-    if layer.layout == "NCHW":
-        weights = weights.transpose(2, 3, 1, 0)
-    matrix = weights.reshape(rows, layer.kernel[3])
+    if layer.layout == "ROWS":
+        return _vectors(layer, mode, ofm, numbers, weights, x, crossbar_inputs).reshape(
+            layer.output_shape
+        )
+    # [K, C, KX] and [N, C, W] of a 1-D convolution have a height of 1.
+    weights = weights.reshape(*weights.shape[:2], *layer.kernel[:2])
+    matrix = weights.transpose(2, 3, 1, 0).reshape(rows, layer.kernel[3])
+    channels = layer.kernel[2] * layer.groups
+    outputs = [
+        _vectors(layer, mode, ofm, numbers, matrix, image, crossbar_inputs).T
+        for image in x.reshape(len(x), channels, -1, x.shape[-1])
+    ]
+    return np.ascontiguousarray(np.stack(outputs)).reshape(len(x), *layer.output_shape[1:])
+
+
+def _vectors(
+    layer: Described, mode: str, ofm: str, numbers: dict[str, NDArray[Any]], matrix: NDArray[Any],
+    x: NDArray[Any], crossbar_inputs: int,
+) -> NDArray[Any]:  # fmt: skip
+    """All output vectors [O][K] of one image [C][H][W], or of all rows."""
     if mode == "f32":
         y = _float(layer, numbers, matrix, x)
     else:
@@ -111,11 +130,7 @@ def reference_output(
             y = _wide(layer, ofm, numbers, patches, cells)
         else:
             y = _narrow(layer, ofm, numbers, patches, cells, crossbar_inputs)
-    y = y.astype(OUTPUT_TYPES[ofm])
-    if layer.layout == "ROWS":
-        return y.reshape(layer.output_shape)
-    _, channels, height, width = layer.output_shape
-    return np.ascontiguousarray(y.T).reshape(1, channels, height, width)
+    return y.astype(OUTPUT_TYPES[ofm])
 
 
 def _initializers(model: bytes) -> dict[str, NDArray[Any]]:
@@ -137,8 +152,9 @@ def _patches(layer: Described, x: NDArray[Any]) -> NDArray[np.float64]:
     ky, kx, _, _ = layer.kernel
     top, left, bottom, right = layer.pads
     down, across = layer.strides
-    _, _, height, width = layer.output_shape
-    image = np.pad(x[0].transpose(1, 2, 0), ((top, bottom), (left, right), (0, 0)))
+    image = np.pad(x.transpose(1, 2, 0), ((top, bottom), (left, right), (0, 0)))
+    width = layer.output_shape[-1]
+    height = layer.output_shape[2] if len(layer.output_shape) == 4 else 1
     parts = []
     for i in range(ky):
         for j in range(kx):

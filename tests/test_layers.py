@@ -63,6 +63,8 @@ def layers(draw, mode: str):
     """A layer of the mode, with an input."""
     quantized = mode != "f32"
     rows_layout = draw(st.booleans())
+    flat = not rows_layout and draw(st.integers(0, 4)) == 0  # a 1-D convolution
+    images = 1 if rows_layout else draw(st.sampled_from([1, 1, 1, 2, 3]))
     groups = 1 if rows_layout else draw(st.sampled_from([1, 1, 2, 3, 5]))
     c, k = groups * draw(st.integers(1, 9 // groups)), groups * draw(st.integers(1, 9 // groups))
     ky, kx = (1, 1) if rows_layout else (draw(sides), draw(sides))
@@ -71,7 +73,10 @@ def layers(draw, mode: str):
     if not rows_layout:
         strides, dilations = (draw(sides), draw(sides)), (draw(sides), draw(sides))
         pads = tuple(draw(st.integers(0, 2)) for _ in range(4))
-    height = draw(st.integers(1, 7))
+    if flat:
+        ky, strides, dilations = 1, (1, strides[1]), (1, dilations[1])
+        pads = (0, pads[1], 0, pads[3])
+    height = 1 if flat else draw(st.integers(1, 7))
     width = 1 if rows_layout else draw(st.integers(1, 7))
     height = max(height, dilations[0] * (ky - 1) + 1 - pads[0] - pads[2])
     width = max(width, dilations[1] * (kx - 1) + 1 - pads[1] - pads[3])
@@ -88,24 +93,26 @@ def layers(draw, mode: str):
         weights = rng.integers(low, high, (ky, kx, c // groups, k)).astype(w_dtype)
         bias = rng.integers(-3000, 3000, k).astype(np.int32)
         limits = np.iinfo(x_dtype)
-        x_values = rng.integers(limits.min, limits.max + 1, height * width * c).astype(x_dtype)
+        x_values = rng.integers(limits.min, limits.max + 1, images * height * width * c).astype(
+            x_dtype
+        )
         output_dtype = np.dtype(y_dtype or "int32")
     else:
         q = None
         weights = rng.standard_normal((ky, kx, c // groups, k)).astype(np.float32)
         bias = rng.standard_normal(k).astype(np.float32)
-        x_values = rng.standard_normal(height * width * c).astype(np.float32)
+        x_values = rng.standard_normal(images * height * width * c).astype(np.float32)
         output_dtype = np.dtype(np.float32)
     if integer_output or draw(st.booleans()):
         bias = None
     activation = Activation() if integer_output else draw(activations())
-    shape = (height, c) if rows_layout else (1, c, height, width)
+    shape = (height, c) if rows_layout else (images, c, *(() if flat else (height,)), width)
     layer = Layer(
         "layer", "MatMul" if rows_layout else "Conv", "ROWS" if rows_layout else "NCHW", "x", "y",
         shape, (), x_values.dtype, output_dtype, weights, bias, strides, dilations, pads, activation, q,
         groups,
     )  # fmt: skip
-    out = (height, k) if rows_layout else (1, k, *layer.output_image)
+    out = (height, k) if rows_layout else (images, k, *layer.output_image[1 if flat else 0 :])
     layer = Layer(**{**layer.__dict__, "output_shape": out})
     return layer, x_values.reshape(shape)
 
@@ -154,6 +161,7 @@ def test_the_ofm_equals_the_numpy_reference(mode: str, data, scheme: str) -> Non
     else:
         np.testing.assert_array_equal(got.output, want)
     calls = compiled.schedule.calls(compiled.mapping.p_h)
+    assert len(got.results) == (layer.input_shape[0] if layer.layout == "NCHW" else 1)
     counted = int(got.results[0].counters[:, layout.CALLS_DONE].sum())
     assert counted == calls
 

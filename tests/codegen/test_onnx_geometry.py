@@ -94,9 +94,7 @@ def test_valid_ignores_pads_and_notset_uses_them():
 @pytest.mark.parametrize(
     ("x_shape", "w_shape", "attributes", "reason"),
     [
-        ((2, 3, 5, 5), (8, 3, 3, 3), {}, "the batch size is 2, must be 1"),
-        ((1, 3, 5), (8, 3, 3), {}, "the input's rank is 3, must be 4 (a 2-D convolution)"),
-        ((1, 3, 5, 5, 5), (8, 3, 3, 3, 3), {}, "the input's rank is 5, must be 4"),
+        ((1, 3, 5, 5, 5), (8, 3, 3, 3, 3), {}, "the input's rank is 5, must be 3 or 4"),
         ((1, 3, 5, 5), (8, 2, 3, 3), {}, "the weights' number of input channels is 2, must be 3"),
     ],
 )
@@ -174,3 +172,20 @@ def test_groups_that_do_not_divide_the_channels_go_to_the_host():
     x, y = value("x", np.float32, [1, 8, 5, 5]), value("y", np.float32, None)
     made = model([node], [x], [y], {"w": floats(9, 2, 3, 3)})
     assert "group is 3, must be a divisor of 8 and 9 channels" in reasons(imported(made))["n"]
+
+
+@pytest.mark.parametrize("images", [1, 3])
+@pytest.mark.parametrize("size", [(9,), (6, 7)])
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"])
+def test_one_and_two_dimensions_and_any_number_of_images(images, size, auto_pad):
+    axes = len(size)
+    attributes = {"strides": [2, 1][:axes], "auto_pad": auto_pad}
+    if auto_pad == "NOTSET":
+        attributes["pads"] = [1, 0, 2, 1][: 2 * axes]
+        attributes["dilations"] = [1, 2][-axes:]  # which onnxruntime refuses together with SAME
+    made = operator("Conv", (images, 4, *size), {"w": floats(6, 4, *[3, 2][:axes])}, **attributes)
+    layer = only_layer(imported(made))
+    x = floats(images, 4, *size)
+    (want,) = run(made, {"x": x})
+    np.testing.assert_allclose(reference(layer, x), want, rtol=1e-4, atol=1e-5)
+    assert layer.macs == want.size * 4 * np.prod([3, 2][:axes])
