@@ -1,19 +1,17 @@
 """Speed as ratios taken in one run, so that they mean the same on any machine.
 
     python benchmarks/ratios.py
+    python benchmarks/assembler.py        # assembler and linker, with their targets
 
 Prints one line a measurement: what, its own figure, and the ratio to something measured beside it.
 """
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,52 +91,6 @@ def encoding() -> None:
         show(what, f"{seconds:.3f} s", seconds / plain, "one NumPy pass")
 
 
-def assembling() -> None:
-    """Unrolling 1.8 million instructions, against GNU as repeating as many .quad lines."""
-    text = ".mode i8\n.core a, 0\n.for k, 0, 600000\nload ib[0:32], k*32\nwait k\nmvm\n.endfor\n"
-    seconds = best(lambda: assemble([Source("loop.s", text)], "loop.o"))
-    figure = f"{1.8 / seconds:.1f} M words/s"
-    if shutil.which("as") is None:
-        print(
-            f"{'assemble a loop of 1,800,000 words':<52} {figure:>22}   (needs GNU as to compare)"
-        )
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "rept.s"
-        source.write_text(".rept 1800000\n.quad 1\n.endr\n")
-        command = ["as", str(source), "-o", str(Path(folder) / "rept.o")]
-        gnu = best(lambda: subprocess.run(command, check=True))
-    show("assemble a loop of 1,800,000 words", figure, seconds / gnu, "GNU as, .rept of .quad")
-
-
-FLAT = """load ib[0:32], ifm + {a}
-mvm
-wait {k}
-load pb[0:32], ps + {b}
-gpeu.add ob, ob, pb
-store ps + {b}, ob[0:32]
-call b"""
-
-
-def flat_lines() -> None:
-    """A file of 300,000 unrolled instructions, against GNU as on as many .quad lines."""
-    body = "\n".join(FLAT.format(a=128 * k, b=32 * k, k=k + 1) for k in range(300_000 // 7))
-    text = (
-        f".mode i8n\n.core a, 0\n.crossbar rows=32, columns=32\n.fill 1024, 2, 1\n.text\n{body}\n"
-    )
-    seconds = best(lambda: assemble([Source("flat.s", text)], "flat.o"), times=2)
-    figure = f"{seconds:.2f} s"
-    if shutil.which("as") is None:
-        print(f"{'assemble 300,000 flat lines':<52} {figure:>22}   (needs GNU as to compare)")
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "flat.s"
-        source.write_text("".join(f".quad {k}\n" for k in range(300_000)))
-        command = ["as", str(source), "-o", str(Path(folder) / "flat.o")]
-        gnu = best(lambda: subprocess.run(command, check=True))
-    show("assemble 300,000 flat lines", figure, seconds / gnu, "GNU as, .quad lines")
-
-
 def starting() -> None:
     """Loading the spec, and the slowest tool's --help, against starting Python."""
     python = best(lambda: subprocess.run([sys.executable, "-c", ""], check=True))
@@ -190,7 +142,5 @@ def emulating() -> None:
 
 if __name__ == "__main__":
     encoding()
-    assembling()
-    flat_lines()
     starting()
     emulating()
