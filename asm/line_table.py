@@ -7,6 +7,7 @@ first source file, its one subprogram the core. Only what is written here is rea
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -219,8 +220,9 @@ def _rows(code: bytes, count: int) -> tuple[Ints, Ints, Ints, Ints]:
     """File, line, column and number of instructions of each row."""
     if not code.startswith(_BEGIN) or not code.endswith(_END):
         raise ValueError("a line program does not begin or end as those of cim-as")
-    raw = np.frombuffer(code[len(_BEGIN) : -len(_END)], dtype=np.uint8)
-    at = _opcode_places(raw)
+    program = code[len(_BEGIN) : -len(_END)]
+    raw = np.frombuffer(program, dtype=np.uint8)
+    at = _opcode_places(program)
     opcodes = raw[at].astype(np.int64)
     operands = _operands(raw, at, opcodes)
     special = opcodes >= _OPCODE_BASE
@@ -247,25 +249,20 @@ def _last_set(opcode: int, start: int, opcodes: Ints, operands: Ints) -> Ints:
     return np.where(last < 0, start, operands[last])
 
 
-def _opcode_places(raw: NDArray[np.uint8]) -> Ints:
-    """Where the opcodes stand. Each begins where the one before it ends, so this is a walk."""
-    # The first byte at or after each that ends a LEB128: it has no bit 7.
-    places = np.arange(len(raw), dtype=np.int64)
-    ends = np.where(raw < 0x80, places, len(raw))
-    ends = np.minimum.accumulate(ends[::-1])[::-1]
-    plain = (raw >= _OPCODE_BASE) | (raw == _COPY)
-    operand_ends = np.append(ends, [len(raw), len(raw)])[places + 1]
-    following = np.where(plain, places, operand_ends) + 1
-    known = plain | ((raw >= _ADVANCE_PC) & (raw <= _SET_COLUMN))
-    following[~known | (following - places > 1 + _LEB_BYTES)] = len(raw) + 1
-    walk = following.tolist()
-    at, found = 0, []
-    while at < len(walk):
-        found.append(at)
-        at = walk[at]
-    if at != len(walk):
+def _opcode_places(code: bytes) -> Ints:
+    """Where the opcodes stand. Each begins where the one before it ends."""
+    sizes = np.fromiter(map(len, _OPCODE.findall(code)), dtype=np.int64)
+    ends = np.cumsum(sizes)
+    if (ends[-1] if ends.size else 0) != len(code):
         raise ValueError("a line program has an opcode that cim-as does not write")
-    return np.array(found, dtype=np.int64)
+    return ends - sizes
+
+
+# A special opcode or a copy, or one that has a LEB128: bytes with bit 7, then one without.
+_OPCODE = re.compile(
+    b"[%c%c-\xff]|[%c-%c][\x80-\xff]{0,%d}[\x00-\x7f]"
+    % (_COPY, _OPCODE_BASE, _ADVANCE_PC, _SET_COLUMN, _LEB_BYTES - 1)
+)
 
 
 def _operands(raw: NDArray[np.uint8], at: Ints, opcodes: Ints) -> Ints:
