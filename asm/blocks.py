@@ -51,6 +51,7 @@ class If:
     branches: list[tuple[Expression | None, list[Node]]] = field(default_factory=list)
 
 
+REPT = f"{DEFINED}rept"  # the counter of .rept; no source can write such a name
 Node = Statement | Let | For | If
 MAX_NESTED = 64
 
@@ -165,8 +166,7 @@ class _Reader:
         match tree.operands:
             case (Expression() as count,):
                 zero = Expression((Op("num", 0, count.place),), count.place)
-                # The counter has a name that no source can write.
-                block = For(where, f"{DEFINED}rept", zero, count)
+                block = For(where, REPT, zero, count)
             case _:
                 raise _Stop(".rept must be: .rept COUNT", tree.op_place)
         self.bodies[-1].append(block)

@@ -191,7 +191,12 @@ def _bytes(tree: Line, lanes: Lanes, evaluate: Evaluate, read_file: ReadFile) ->
         raise ExpressionError(".incbin must have the same bytes in all iterations", tree.op_place)
     offset = int(numbers[0]) if numbers else 0
     size = int(numbers[1]) if len(numbers) > 1 else len(content) - offset
-    if offset + size > len(content) or size < 0:
+    if offset > len(content):
+        raise ExpressionError(
+            f"'{texts[0].value}' has {len(content)} bytes, the offset must not be {offset}",
+            tree.operands[1].place,
+        )
+    if offset + size > len(content):
         raise ExpressionError(
             f"'{texts[0].value}' has {len(content)} bytes, bytes {offset} to {offset + size} are needed",
             texts[0].place,

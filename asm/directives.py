@@ -56,13 +56,15 @@ def _line(assembler: Assembler, statement: Statement) -> None:
 def _machine(assembler: Assembler, statement: Statement) -> None:
     arguments = Arguments(assembler, statement, '.machine "NAME", "SECTION.KEY=VALUE", …')
     name, place = arguments.word()
-    settings = [arguments.word()[0] for _ in list(arguments.positional)]
+    settings = dict(arguments.word() for _ in list(arguments.positional))
     arguments.done()
     try:
         machine = load_machine(name, settings)
     except CimError as problem:
         first = problem.diagnostics[0]
-        raise ExpressionError(f"{first.where}: {first.message}".removeprefix(": "), place) from None
+        setting = first.where.removeprefix("--set").strip()
+        about = f"'{setting}': " if setting else ""
+        raise ExpressionError(about + first.message, settings.get(setting, place)) from None
     if assembler.attributes.machine is None and any(
         section.kind == "text" and section.size for section in assembler.sections.all
     ):
@@ -71,7 +73,9 @@ def _machine(assembler: Assembler, statement: Statement) -> None:
         )
     known = assembler.attributes.machine
     if known is not None and known != machine:
-        raise ExpressionError("the machine is already another one", statement.tree.op_place)
+        raise ExpressionError(
+            "a .machine before is another one; a program has one machine", statement.tree.op_place
+        )
     assembler.attributes.machine = machine
 
 
@@ -100,7 +104,7 @@ def _mode(assembler: Assembler, statement: Statement) -> None:
         raise ExpressionError(str(problem), place) from None
     made = ModeAttributes(mode, ifm, ofm)
     if assembler.attributes.mode not in (None, made):
-        raise ExpressionError("the mode is already another one", place)
+        raise ExpressionError("a .mode before is another one; a program has one mode", place)
     assembler.attributes.mode = made
 
 

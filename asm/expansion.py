@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm.blocks import For, If, Let, Node, Statement
+from cim.asm.blocks import REPT, For, If, Let, Node, Statement
 from cim.asm.expressions import ExpressionError, Ints, Number, Program, Value, evaluate, shown
 from cim.asm.syntax import Expression, Place
 from cim.diagnostics import Diagnostic
@@ -163,6 +163,10 @@ class Expander:
 
     def _for(self, node: For, lanes: Lanes) -> tuple[Ints, list[Piece]]:
         first, last = self._integers(node.first, lanes), self._integers(node.last, lanes)
+        if node.name == REPT and (last < 0).any():
+            raise ExpressionError(
+                f"the count is {last.min()}, must not be negative", node.last.place
+            )
         counts = np.maximum(last - first, 0)
         if counts.sum(dtype=float) > MAX_LANES:
             raise ExpressionError(

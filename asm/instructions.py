@@ -102,6 +102,8 @@ def _match(tree: Line, isa: Isa) -> tuple[Instruction, _Bound]:
     forms = isa.by_mnemonic.get(tree.op or "")
     if forms is None:
         hint = did_you_mean(tree.op or "", isa.by_mnemonic)
+        if not hint and not tree.operands:
+            hint = "; a label ends with ':'"
         raise ExpressionError(f"unknown instruction '{tree.op}'{hint}", tree.op_place)
     for form in forms:
         bound = _bind(form, tree, isa)
@@ -209,6 +211,11 @@ def _value(
             raise ExpressionError(
                 f"core '{value.symbol}' is not in this assembly: its number can stand in call and in data, "
                 "not here",
+                place,
+            )
+        if operand.kind == "bits":
+            raise ExpressionError(
+                f"'{shown(value.symbol)}' must be a buffer ({', '.join(context.isa.buffers)}) or a constant",
                 place,
             )
         if operand.kind not in kinds:

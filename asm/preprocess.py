@@ -230,7 +230,7 @@ class Preprocessor:
                 values[parameter.name] = (parameter.default or "").strip()
         if len(positional) > len(names):
             self.fail(
-                f"macro '{macro.name}' takes {len(names)} arguments, not {len(positional)}",
+                f"macro '{macro.name}' takes {len(names)} argument{'s' if len(names) != 1 else ''}, not {len(positional)}",
                 where,
                 text,
             )

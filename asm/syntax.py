@@ -6,6 +6,7 @@ A tree knows columns, not the file and line it came from, so equal lines of many
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -147,6 +148,8 @@ def read_number(text: str, place: Place) -> int | float:
             if value >= 2**64:
                 raise LineError(f"'{text}' does not fit 64 bits", place)
             return value
+    if text.isdigit() and not text.strip("0"):
+        raise LineError(f"'{text}' must be written 0", place)
     if text.isdigit():
         raise LineError(f"'{text}' must not start with 0; octal is 0o{text.lstrip('0')}", place)
     if _FLOAT.fullmatch(text):
@@ -290,9 +293,15 @@ def parse_whole_line(text: str) -> Line:
 def _syntax_error(text: str, problem: UnexpectedInput) -> LineError:
     if isinstance(problem, UnexpectedCharacters):
         column = problem.column
-        if text[column - 1] in "\"'":
+        char = text[column - 1]
+        if char == '"':
             return LineError("the string has no end", Place(column, len(text) + 1))
-        return LineError(f"unexpected character {text[column - 1]!r}", Place(column, column + 1))
+        if char == "'":
+            message = "a character constant must be one character between quotes, as in 'a'"
+            return LineError(message, Place(column, column + 1))
+        # What cannot be seen, or looks like something else, goes by its name.
+        name = "" if char.isascii() else f" ({unicodedata.name(char, 'no character')})"
+        return LineError(f"unexpected character {char!r}{name}", Place(column, column + 1))
     assert isinstance(problem, UnexpectedToken)
     expected = [
         _SHOWN[name] for name in sorted(problem.accepts or problem.expected) if name in _SHOWN

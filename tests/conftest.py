@@ -17,6 +17,13 @@ settings.register_profile(
 settings.load_profile("cim")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-sources` writes into tests/asm/sources what the assembler says now; look at the difference."""
+    parser.addoption(
+        "--update-sources", action="store_true", help="rewrite expectations in tests/asm/sources"
+    )
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """With CIM_FORBID_SKIPS=1 a skipped test fails the run: there, everything is installed."""

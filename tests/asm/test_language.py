@@ -116,7 +116,7 @@ def test_a_macro_that_names_itself_is_an_error_in_bounded_time(text: str) -> Non
 
 MISTAKES = {
     ".macro m n:req\nwait \\n\n.endm\nm\n": "9:1: error: macro 'm' needs 'n'",
-    ".macro m n\nwait \\n\n.endm\nm 1, 2\n": "9:1: error: macro 'm' takes 1 arguments, not 2",
+    ".macro m n\nwait \\n\n.endm\nm 1, 2\n": "9:1: error: macro 'm' takes 1 argument, not 2",
     ".macro m n\nwait \\n\n.endm\nm 1, n=2\n": "9:1: error: 'n' is given twice",
     ".macro m\nmvm\n": "6:1: error: .macro has no .endm",
     ".macro m\n.endm\n.macro M\n.endm\n": "8:1: error: macro 'm' is already defined",
