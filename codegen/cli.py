@@ -153,7 +153,8 @@ def _report(model: CompiledModel, folder: Path) -> None:
     for one in model.layers:
         rows, columns = one.layer.matrix_shape
         core = model.machine.core
-        used = rows * columns / (one.mapping.cores * core.inputs * core.outputs)
+        # With groups most of the kernel matrix is zeros that no core holds.
+        used = one.layer.weights.size / (one.mapping.cores * core.inputs * core.outputs)
         table.add_row(
             one.layer.name, one.mode.mode, f"{rows}x{columns}", str(one.layer.outputs),
             f"{one.mapping.p_v} x {one.mapping.p_h}", str(one.mapping.cores), f"{used:.0%}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class Layer:
         height, width = self.output_image
         return height * width
 
-    @property
+    @cached_property
     def cells(self) -> NDArray[Any]:
         """What the crossbars hold, [KY * KX * C / groups rows of the own group][K], rows in order (ky, kx, c).
 

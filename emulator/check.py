@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ FLOAT_TOLERANCE = 1e-4
 # A network is compared with onnxruntime, which computes quantized layers in float and so differs by one
 # step on ties; what such steps may do to an output, relative to its largest value.
 NETWORK_TOLERANCE = {"f32": 1e-4, "quantized": 5e-2}
+# Of a quantized output, whose values may all be as small as a few steps.
+STEPS = 2
 
 
 class Mismatch(CimError):
@@ -69,12 +71,12 @@ def check_layer(image: Image, x: NDArray[Any], y: NDArray[Any]) -> None:
 
 def check_network(
     network: Network, session: Any, inputs: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any]],
-    quantized: bool, where: str,
+    quantized: bool, where: str, steps: Mapping[str, float],
 ) -> None:  # fmt: skip
     """Compare a network's outputs for one image with onnxruntime on the whole model.
 
-    Tolerance: 1e-4 of the output's largest value for a float model, 5e-2 for a quantized one.
-    Raises `Mismatch`.
+    Tolerance: 1e-4 of the output's largest value for a float model; 5e-2 for a quantized one, and at least
+    two steps of an output that comes out of a DequantizeLinear (`steps`, by name). Raises `Mismatch`.
     """
     names = [tensor.name for tensor in network.outputs]
     wanted = session.run(names, inputs)
@@ -82,12 +84,32 @@ def check_network(
     for name, want in zip(names, wanted, strict=True):
         got = outputs[name]
         scale = _scale(want)
-        bad = _differ(got, want, tolerance * scale)
+        bad = _differ(got, want, max(tolerance * scale, STEPS * steps.get(name, 0.0)))
         if bad.any():
             rule = f"within {tolerance:g} of the largest value"
+            if name in steps:
+                rule += f" or {STEPS} steps of {steps[name]:g}"
             raise _mismatch(
                 f"output '{name}' differs from onnxruntime", got, want, bad, rule, where
             )
+
+
+def output_steps(model: bytes) -> dict[str, float]:
+    """The scale of each output of a model that comes out of a DequantizeLinear with one constant scale."""
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load_model_from_string(model).graph
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    outputs = {value.name for value in graph.output}
+    steps = {}
+    for node in graph.node:
+        if node.op_type == "DequantizeLinear" and node.input[1] in constants:
+            scale = numpy_helper.to_array(constants[node.input[1]])
+            for name in outputs.intersection(node.output):
+                if scale.size == 1:
+                    steps[name] = float(scale.reshape(()))
+    return steps
 
 
 def _scale(want: NDArray[Any]) -> float:

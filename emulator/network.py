@@ -17,7 +17,7 @@ from cim.asm.read_image import read_image
 from cim.diagnostics import error
 from cim.emulator import host
 from cim.emulator.arrays import npy_bytes, read_npy
-from cim.emulator.check import check_layer, check_network
+from cim.emulator.check import check_layer, check_network, output_steps
 from cim.emulator.network_stats import (
     NetworkStats,
     network_stats,
@@ -108,10 +108,12 @@ class LoadedNetwork:
         count = self._batch(inputs)
         done = NetworkRun({})
         reference = None
+        steps: dict[str, float] = {}
         # On a narrow machine partial sums saturate, which onnxruntime knows nothing of; there the layers are
         # compared, with a reference that saturates alike.
         if check and not self.narrow:
             reference = self._session(self.network.reference, self.network.reference_sha256)
+            steps = output_steps(read_bytes(self.path.parent / self.network.reference))
         images = []
         for index in range(count):
             one = {
@@ -123,7 +125,7 @@ class LoadedNetwork:
             images.append(self._run_one(one, done, check, max_cycles))
             if reference is not None:
                 check_network(
-                    self.network, reference, one, images[-1], self.quantized, str(self.path)
+                    self.network, reference, one, images[-1], self.quantized, str(self.path), steps
                 )
         done.outputs = {
             tensor.name: images[0][tensor.name]

@@ -1,8 +1,5 @@
 """Table II of the paper: cores, loads, stores and CALLs of all 21 rows, from the emulator's own counters."""
 
-import csv
-import importlib.util
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,37 +11,23 @@ from cim.emulator.check import check_layer
 from cim.emulator.host import run_layer
 from cim.emulator.prepare import prepare
 from cim.emulator.stats import collect
+from cim.explore.table1 import Counts, make_layer, read_counts, read_table
 from cim.isa.machine import load_machine
 
-FOLDER = Path(__file__).parents[1] / "examples/table1"
-
-
-def _load():
-    spec = importlib.util.spec_from_file_location("make_layer", FOLDER / "make_layer.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["make_layer"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-make_layer = _load()
-LAYERS = {row.layer: row for row in make_layer.read_table()}
-with (FOLDER / "table2_counts.csv").open(encoding="utf-8", newline="") as lines:
-    ROWS = [{key: int(value) for key, value in row.items()} for row in csv.DictReader(lines)]
+LAYERS = {row.layer: row for row in read_table()}
+ROWS = read_counts()
 
 
 def test_the_table_is_whole() -> None:
     assert len(ROWS) == 21
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['layer']}-{row['crossbar']}")
-def test_counts_equal_the_paper(row: dict[str, int], tmp_path: Path) -> None:
-    layer = LAYERS[row["layer"]]
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.layer}-{row.crossbar}")
+def test_counts_equal_the_paper(row: Counts, tmp_path: Path) -> None:
+    layer = LAYERS[row.layer]
     path = tmp_path / "layer.onnx"
-    path.write_bytes(make_layer.make_layer(layer).SerializeToString())
-    side = row["crossbar"]
+    path.write_bytes(make_layer(layer).SerializeToString())
+    side = row.crossbar
     machine = load_machine("pelke23", [f"core.crossbar={side}x{side}"])
     (compiled,) = compile_model(path, machine).layers
     assert compiled.mode.mode == "i8n"  # a value is one byte, as in the paper
@@ -59,10 +42,10 @@ def test_counts_equal_the_paper(row: dict[str, int], tmp_path: Path) -> None:
         "load_values": stats.values.load,
         "store_values": stats.values.store,
         "calls": stats.instructions.call,
-    } == {key: row[key] for key in ("cores", "load_values", "store_values", "calls")}
+    } == {key: getattr(row, key) for key in ("cores", "load_values", "store_values", "calls")}
     assert stats.bytes.load == stats.values.load
     assert stats.bytes.store == stats.values.store
-    assert stats.bytes.call == 4 * row["calls"]
+    assert stats.bytes.call == 4 * row.calls
     if side == 64:  # the values too, where the reference takes no more than a second
         (tmp_path / compiled.program.reference[0]).write_bytes(compiled.program.reference[1])
         check_layer(replace(image, path=tmp_path / image.path.name), x, done.output)

@@ -1,7 +1,5 @@
 """Small ONNX models for the tests, and the runtimes that they are compared with."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +12,7 @@ from cim.asm.image import LayerDescription, Reference
 from cim.codegen.onnx_import import Imported, LayerUnit, import_graph, import_model
 from cim.codegen.onnx_load import build_graph, parse_model
 from cim.codegen.reference_model import reference_model
+from cim.explore.table1 import make_layer
 from cim.isa.reference import reference_output
 
 ROOT = Path(__file__).parents[2]
@@ -26,19 +25,9 @@ ELEMENTS = {
 }
 
 
-def table1():
-    """The module examples/table1/make_layer.py."""
-    path = ROOT / "examples" / "table1" / "make_layer.py"
-    spec = importlib.util.spec_from_file_location("table1_make_layer", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def table1_layer(row):
     """The generated quantized model of a row of Table I."""
-    return table1().make_layer(row)
+    return make_layer(row)
 
 
 def value(name, dtype, shape):

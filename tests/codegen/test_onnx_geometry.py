@@ -7,6 +7,7 @@ import pytest
 from onnx import helper
 
 from cim.codegen.onnx_geometry import same_padding
+from cim.explore.table1 import read_table
 from tests.codegen.models import (
     evaluate,
     imported,
@@ -16,7 +17,6 @@ from tests.codegen.models import (
     reasons,
     reference,
     run,
-    table1,
     table1_layer,
     value,
 )
@@ -147,7 +147,7 @@ def test_macs_of_host_nodes():
 
 @pytest.mark.parametrize("number", range(1, 8))
 def test_table1_layers(number):
-    row = next(row for row in table1().read_table() if row.layer == number)
+    row = next(row for row in read_table() if row.layer == number)
     layer = only_layer(imported(table1_layer(row)))
     assert layer.matrix_shape == (row.matrix_cols, row.matrix_rows)
     assert layer.image == (row.input_h, row.input_w, row.in_channels)

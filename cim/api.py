@@ -1,0 +1,102 @@
+"""Models from Python: compile one, run it on the emulated chip, look at what it cost.
+
+import cim
+program = cim.compile("model.onnx", settings=["core.crossbar=64x64"], sync="ring")
+run = program.run({"x": x})
+run.outputs["y"], run.stats.cycles
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from cim.codegen.driver import compile_model
+from cim.diagnostics import error
+from cim.emulator.network import LoadedNetwork
+from cim.emulator.network_stats import NetworkStats
+from cim.files import write_all
+from cim.isa.machine import load_machine
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run gives: the outputs by name, in the model's own shapes and types, and the statistics."""
+
+    outputs: dict[str, NDArray[Any]]
+    stats: NetworkStats
+
+
+class Program:
+    """A compiled network, ready to run any number of times."""
+
+    def __init__(self, folder: str | Path) -> None:
+        """Read what `cim-cc` or `Program.save` has written. Raises `CimError` for missing or changed files."""
+        self._network = LoadedNetwork(Path(folder) / "network.json")
+        self._files: dict[str, bytes] = {}
+
+    @property
+    def inputs(self) -> list[str]:
+        """The names of the model's inputs."""
+        return [tensor.name for tensor in self._network.network.inputs]
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the model's outputs."""
+        return [tensor.name for tensor in self._network.network.outputs]
+
+    def run(
+        self, inputs: NDArray[Any] | Mapping[str, NDArray[Any]], check: bool = False,
+        max_cycles: int | None = None,
+    ) -> Run:  # fmt: skip
+        """Run on inputs by name, or on one array where the model has one input.
+
+        A leading dimension of 1 in the model may be a batch of any size. With `check` every layer is
+        compared with the NumPy reference and the network with onnxruntime; `max_cycles` are bus clock cycles
+        of a layer. Raises `CimError`: for inputs that do not fit, faults, deadlocks, limits, and differences.
+        """
+        if not isinstance(inputs, Mapping):
+            if len(self.inputs) != 1:
+                raise error(f"must be inputs by name, the model has {', '.join(self.inputs)}")
+            inputs = {self.inputs[0]: inputs}
+        done = self._network.run(dict(inputs), check, max_cycles)
+        return Run(dict(done.outputs), self._network.stats(done))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the files that `cim-cc` writes. Raises `CimError` where that fails, or for a program read from files."""
+        if not self._files:
+            raise error("this program was read from files; copy them")
+        write_all({Path(folder) / name: content for name, content in self._files.items()})
+
+
+def compile(  # noqa: A001  (as people would call it)
+    model: str | Path,
+    arch: str = "default",
+    settings: Sequence[str] = (),
+    sync: str = "linear",
+    dims: Mapping[str, int] | None = None,
+    input_shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> Program:
+    """Compile an ONNX file for a machine: a preset or an `arch.toml`, with `SECTION.KEY=VALUE` settings.
+
+    `sync` is the scheme: sequential, linear, cyclic or ring. `dims` and `input_shapes` fix symbolic
+    dimensions. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
+    """
+    compiled = compile_model(
+        model, load_machine(arch, settings), sync, dims=dims, input_shapes=input_shapes
+    )
+    files = compiled.files()
+    folder = tempfile.mkdtemp(prefix="cim-")
+    write_all({Path(folder) / name: content for name, content in files.items()})
+    program = Program(folder)
+    program._files = files  # noqa: SLF001  (the two belong together)
+    # `check` reads the references later, so the files live as long as the program.
+    weakref.finalize(program, shutil.rmtree, folder, ignore_errors=True)
+    return program

@@ -1,0 +1,1 @@
+"""Design-space exploration: the figures of the paper from this toolchain's own runs, and beyond them."""

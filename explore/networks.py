@@ -1,0 +1,127 @@
+"""MobileNet and ResNet-18 as Keras models, quantized statically to int8: where the layers of Fig. 6 come from.
+
+Weights are random. Those of convolutions are scaled so that activations neither die out nor explode, which a
+quantizer needs to see; batch normalization keeps its identity, so that folding it adds no bias.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from cim.codegen.layer import Layer
+from cim.codegen.onnx_import import import_model
+from cim.diagnostics import error
+
+OPSET = 17
+IMAGE = (224, 224, 3)
+NETWORKS = ("mobilenet", "resnet18")
+
+
+def network_layers(name: str) -> list[Layer]:
+    """The convolutions of a quantized network that run on the cores, in its order.
+
+    Raises `CimError` where TensorFlow is not installed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.onnx"
+        quantize(_keras_to_onnx(_build(name)), path)
+        return list(import_model(path).layers)
+
+
+def _build(name: str) -> Any:
+    try:
+        import keras
+    except ImportError:
+        raise error(
+            "the layers of Fig. 6 come from Keras models, and TensorFlow is not installed",
+            notes=["pip install 'cim-toolchain[tensorflow]'"],
+        ) from None
+    keras.utils.set_random_seed(0)
+    model = (
+        keras.applications.MobileNet(weights=None, input_shape=IMAGE)
+        if name == "mobilenet"
+        else _resnet18(keras)
+    )
+    for layer in model.layers:
+        if "Conv" in type(layer).__name__:
+            _rescale(layer)
+    return model
+
+
+def _rescale(layer: Any) -> None:
+    """He initialization: the variance of a sum of fan-in products stays that of one input."""
+    kernel = np.array(layer.kernel)
+    depthwise = "Depthwise" in type(layer).__name__
+    fan_in = np.prod(kernel.shape[:2]) * (1 if depthwise else kernel.shape[2])
+    kernel *= np.sqrt(2 / fan_in) / max(float(kernel.std()), 1e-9)
+    layer.kernel.assign(kernel)
+
+
+def _resnet18(keras: Any) -> Any:
+    """ResNet-18 by its published structure: four stages of two blocks of two 3x3 convolutions."""
+    layers = keras.layers
+
+    def convolution(x: Any, filters: int, size: int, stride: int) -> Any:
+        x = layers.ZeroPadding2D(size // 2)(x) if size > 1 else x
+        x = layers.Conv2D(filters, size, strides=stride, use_bias=False)(x)
+        return layers.BatchNormalization()(x)
+
+    inputs = keras.Input(IMAGE)
+    x = layers.ReLU()(convolution(inputs, 64, 7, 2))
+    x = layers.MaxPooling2D(3, 2)(layers.ZeroPadding2D(1)(x))
+    for stage, filters in enumerate((64, 128, 256, 512)):
+        for block in range(2):
+            stride = 2 if stage and not block else 1
+            shortcut = convolution(x, filters, 1, stride) if stride != 1 else x
+            y = layers.ReLU()(convolution(x, filters, 3, stride))
+            y = convolution(y, filters, 3, 1)
+            x = layers.ReLU()(layers.Add()([y, shortcut]))
+    x = layers.GlobalAveragePooling2D()(x)
+    return keras.Model(inputs, layers.Dense(1000)(x))
+
+
+def _keras_to_onnx(model: Any) -> onnx.ModelProto:
+    import tensorflow as tf
+    import tf2onnx
+
+    signature = [tf.TensorSpec((1, *IMAGE), tf.float32, name="x")]
+    function = tf.function(lambda x: model(x, training=False), input_signature=signature)
+    made, _ = tf2onnx.convert.from_function(
+        function, input_signature=signature, opset=OPSET, inputs_as_nchw=["x"]
+    )
+    onnx.checker.check_model(made)
+    return made
+
+
+class _Calibration:
+    """A few random images for the quantizer."""
+
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+        rng = np.random.default_rng(0)
+        self.feeds = iter([{name: rng.normal(size=shape).astype(np.float32)} for _ in range(2)])
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        """The next image, None at the end."""
+        return next(self.feeds, None)
+
+
+def quantize(model: onnx.ModelProto, path: Path) -> None:
+    """Static int8 quantization by onnxruntime, with QuantizeLinear and DequantizeLinear around operators."""
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    value = model.graph.input[0]
+    shape = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+    source = path.with_suffix(".float.onnx")
+    onnx.save(model, str(source))
+    prepared = path.with_suffix(".prepared.onnx")
+    quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
+    quantize_static(
+        str(prepared), str(path), _Calibration(value.name, shape), quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+    )  # fmt: skip
