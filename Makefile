@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: demo test lint generate clean
+.PHONY: demo test lint generate paper clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/digits/demo.py
@@ -32,6 +32,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.installed
+
+# Every table, figure and claim of the paper, into paper/. Fig. 6 takes its layers from Keras models.
+paper: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[explore,tensorflow]'
+	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/cim-explore paper -o paper
 
 # Everything under spec/ that is made from the spec and the models; tests compare the checked-in copies.
 generate: $(VENV)/.installed-dev

@@ -54,7 +54,7 @@ def test_two_steps_are_tolerated_and_three_are_not():
     step = 1 / 256
     check([step, 0], [0, step], {"y": step})
     check([STEPS * step, 0], [0, 0], {"y": step})
-    with pytest.raises(Mismatch, match="2 steps of 0.0039"):
+    with pytest.raises(Mismatch, match=r"2 steps of 0\.0039"):
         check([(STEPS + 1) * step, 0], [0, 0], {"y": step})
-    with pytest.raises(Mismatch, match="within 0.05 of the largest value"):
+    with pytest.raises(Mismatch, match=r"within 0\.05 of the largest value"):
         check([step, 0], [0, step], {})
