@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= auto
 
-.PHONY: demo test lint generate paper clean
+.PHONY: demo test lint generate paper systemc clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/digits/demo.py
@@ -37,6 +37,10 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 paper: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[explore,tensorflow]'
 	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/cim-explore paper -o paper
+
+# The SystemC model against cim-emu on all layers of Table I; needs g++, libsystemc-dev and nlohmann-json3-dev.
+systemc: $(VENV)/.installed-dev
+	$(BIN)/python tests/systemc/compare_table1.py
 
 # Everything under spec/ that is made from the spec and the models; tests compare the checked-in copies.
 generate: $(VENV)/.installed-dev

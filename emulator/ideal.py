@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cim.emulator import layout
 from cim.emulator.compiled import engine
 from cim.emulator.prepare import Prepared
-from cim.emulator.state import block_words, build_state
+from cim.emulator.state import block_words, build_state, fetched_cores
 from cim.isa.machine import Machine
 
 BEATS_LIMIT = 256
@@ -157,7 +157,7 @@ def _fetched(prepared: Prepared, machine: Machine) -> tuple[int, int]:
     """Bursts and beats of the instruction fetch of all cores."""
     block = block_words(prepared, machine)
     begins, sizes = [], []
-    for core in prepared.cores if block else ():
+    for core in prepared.cores[fetched_cores(prepared, machine)]:
         count = int(core["end"] - core["first"])
         for first in range(2 * block, count, block):
             begins.append(int(core["program"]) + 8 * first)

@@ -99,6 +99,11 @@ def execute(
     count = len(prepared.configs)
     cores = state.cores[:count]  # without the fetch ports
     failure: RunError | None = None
+    if end == layout.DEADLOCKED:
+        # The engine's last event; cores have gone on by themselves after it, and data has come.
+        cycle = int(max(cores["time"].max(), cores["fetched_at"].max()))
+        if cycle > limit:
+            end = layout.LIMITED
     if end == layout.FAULTED:
         failure = explain.fault(prepared, cores, state.written, core, cycle)
     elif end == layout.DEADLOCKED:

@@ -55,7 +55,7 @@ def build_state(
     core, bus = machine.core, machine.bus
     count = len(prepared.configs)
     block = block_words(prepared, machine) if alone is None else 0
-    cores = _cores(prepared, block)
+    cores = _cores(prepared, machine, block)
     depth = min(max(bus.read_outstanding, bus.write_outstanding), _most_bursts(block))
     longest = max(core.inputs, core.outputs)
     channels, requests, members = _channels(prepared, machine, cores.size)
@@ -109,19 +109,28 @@ def build_state(
     return State(prepared, cores, channels, memory, counters, written, scalars, trace, arguments)
 
 
+def fetched_cores(prepared: Prepared, machine: Machine) -> NDArray[np.bool_]:
+    """Which cores fetch their program while it runs, since it is larger than the instruction memory."""
+    size = machine.core.instruction_memory_bytes
+    lengths = prepared.cores["end"] - prepared.cores["first"]
+    fetched: NDArray[np.bool_] = 8 * lengths > (np.inf if size == "unlimited" else size)
+    return fetched
+
+
 def block_words(prepared: Prepared, machine: Machine) -> int:
     """Instructions of half an instruction memory, 0 if every program fits into the whole."""
     size = machine.core.instruction_memory_bytes
-    longest = int((prepared.cores["end"] - prepared.cores["first"]).max(initial=0))
-    return 0 if size == "unlimited" or 8 * longest <= size else size // 16
+    if size == "unlimited" or not fetched_cores(prepared, machine).any():
+        return 0
+    return size // 16
 
 
-def _cores(prepared: Prepared, block: int) -> NDArray[Any]:
+def _cores(prepared: Prepared, machine: Machine, block: int) -> NDArray[Any]:
     """The records of the cores and, where anything is fetched, of their fetch ports."""
     cores = prepared.cores.copy()
     if not block:
         return cores
-    fetched = cores["end"] - cores["first"] > 2 * block
+    fetched = fetched_cores(prepared, machine)
     cores["block_end"] = np.where(fetched, cores["first"] + block, layout.NO_BLOCK)
     cores["fetched"] = 2
     return np.concatenate([cores, np.zeros(cores.size, dtype=layout.CORE)])

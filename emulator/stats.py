@@ -14,7 +14,7 @@ from cim.emulator import layout
 from cim.emulator.ideal import Bound, Work, lower_bound, measure
 from cim.emulator.prepare import Prepared
 from cim.emulator.run import Result
-from cim.emulator.state import block_words
+from cim.emulator.state import block_words, fetched_cores
 from cim.isa.machine import Machine
 from cim.isa.model import CLASSES
 
@@ -191,16 +191,16 @@ def setup_cycles(prepared: Prepared, machine: Machine, images: int = 1) -> int:
         return -(-size // width)
 
     loaded = 16 * block_words(prepared, machine)
-    fits = [not loaded or core.program.size - core.entry <= loaded for core in config.cores]
-    sizes = [core.program.size for core in config.cores]
-    contents = [size for size, whole in zip(sizes, fits, strict=True) if whole]
+    fetched: list[bool] = fetched_cores(prepared, machine).tolist()
+    sizes = [core.program.size for core in prepared.configs]
+    contents = [size for size, parts in zip(sizes, fetched, strict=True) if not parts]
     contents += [region.content.size for region in config.regions if region.content is not None]
     cell = config.numeric_mode.cell.itemsize
     cells = (prepared.cores["rows"] * prepared.cores["columns"] * cell).tolist()
     inputs = [region.size_bytes for region in config.regions if region.name == "ifm"]
     over_bus = sum(map(transfer, contents)) + sum(map(transfer, cells))
     over_bus += images * sum(map(transfer, inputs))
-    over_bus += images * fits.count(False) * transfer(loaded)
+    over_bus += images * fetched.count(True) * transfer(loaded)
     registers = len(config.cores) + sum(
         segment.size // 4 for core in config.cores for segment in core.parameters.values()
     )

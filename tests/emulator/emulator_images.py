@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from cim.isa.machine import Machine, load_machine
 CODES = {name: buffer.code for name, buffer in load_isa().buffers.items()}
 
 
+@lru_cache(maxsize=1 << 16)
 def word(name: str, *operands: int | str) -> int:
     """One instruction by its name in the spec; operands in the spec's order, buffers by name."""
     instruction = load_isa().instructions[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from emulator_cycle_model import Step
 from emulator_images import call, gpeu, load, mvm, store, wait
 from hypothesis import strategies as st
@@ -10,13 +11,13 @@ from cim.isa.machine import load_machine
 
 DATA = 16384
 N = 1024  # crossbar side of the random machines: long accesses
+DEFAULT = load_machine("default", [f"core.crossbar={N}x{N}"])
 
 
 @st.composite
 def machines(draw):
     small = st.integers(0, 12)
     values = {
-        "core.crossbar": f"{N}x{N}",
         "core.issue_cycles": draw(st.integers(1, 3)),
         "core.mvm_cycles": draw(st.integers(1, 40)),
         "core.gpeu_lanes": draw(st.integers(1, 64)),
@@ -40,7 +41,22 @@ def machines(draw):
     for key in ("memory.read_outstanding", "memory.write_outstanding"):
         if draw(st.booleans()):
             values[key] = draw(st.integers(1, 4))
-    return load_machine("default", [f"{key}={value}" for key, value in values.items()])
+    return with_settings(DEFAULT, values)
+
+
+def with_settings(machine, values):
+    """A machine with other values by key; quicker than to read and check the whole description again."""
+    sections = {}
+    for key, value in values.items():
+        section, name = key.split(".")
+        sections.setdefault(section, {})[name] = value
+    return msgspec.structs.replace(
+        machine,
+        **{
+            section: msgspec.structs.replace(getattr(machine, section), **changed)
+            for section, changed in sections.items()
+        },
+    )
 
 
 @st.composite

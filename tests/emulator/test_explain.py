@@ -34,7 +34,7 @@ def test_deadlock_names_every_core_and_its_callers(tmp_path):
     text, problem = deadlock(make_image(cores, path=tmp_path / "x.cfg"))
     lines = text.splitlines()
     assert lines[0].endswith(
-        "x.cfg: error: deadlock: nothing moves after cycle 4, and 2 of 3 cores wait for CALLs"
+        "x.cfg: error: deadlock: nothing moves after cycle 5, and 2 of 3 cores wait for CALLs"
     )
     assert lines[1:] == [
         "a.s:1:5: note: core 0 'first' is blocked at instruction 0 (a.s:1): 'wait 1': SEQ_NR is 0, the wait needs 1",
@@ -47,7 +47,7 @@ def test_deadlock_names_every_core_and_its_callers(tmp_path):
         "note:   3 CALLs in all programs, the wait needs 4: a CALL is missing",
     ]  # fmt: skip
     assert problem.blocked == {0: 0, 1: 1}
-    assert problem.cycle == 4
+    assert problem.cycle == 5
 
 
 def test_a_cycle_of_waits_misses_no_call():

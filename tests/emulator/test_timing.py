@@ -19,7 +19,7 @@ from random_programs import DATA, systems, words_of
 from cim.emulator import layout, stats
 from cim.emulator.prepare import prepare
 from cim.emulator.run import CycleLimit, DeadlockError, execute, run_image
-from cim.emulator.state import block_words
+from cim.emulator.state import block_words, fetched_cores
 from cim.isa.machine import load_machine
 
 
@@ -68,8 +68,11 @@ def check_conservation(result):
     assert result.counters[:, layout.BYTES_READ].sum() == moved.load
     assert result.counters[:, layout.BYTES_WRITTEN].sum() == moved.store
     block = 8 * block_words(result.prepared, result.machine)
+    fetched = fetched_cores(result.prepared, result.machine)
     programs = [core.program.size for core in result.prepared.configs]
-    assert moved.fetch == sum(max(size - 2 * block, 0) for size in programs if block)
+    assert moved.fetch == sum(
+        size - 2 * block for size, parts in zip(programs, fetched, strict=True) if parts
+    )
     width = result.machine.bus.width_bytes
     assert collected.bus.r_busy_cycles * width >= moved.load + moved.fetch
     assert collected.bus.w_busy_cycles * width >= moved.store
@@ -276,6 +279,38 @@ def test_numbers_with_gaps_and_many_cores():
     for topology in ("shared", "per_target"):
         image = make_image(everyone, settings=[f"bus.topology={topology}"])
         assert run_image(image).finish.tolist() == [4 + count - 2, *range(5, 4 + count)]
+
+
+def test_a_program_of_the_size_of_the_memory_is_not_fetched():
+    """Also where it is more than two blocks, and others are fetched."""
+    settings_ = ["core.instruction_memory_bytes=40"]
+    cores = [Core([gpeu("clr", "rb", 1)] * 5), Core([gpeu("clr", "rb", 1)] * 6)]
+    result = run_image(make_image(cores, settings=settings_))
+    collected = stats.collect([result])
+    assert result.finish[0] == 5 * 3
+    assert collected.bytes.fetch == 6 * 8 - 32
+    assert next(iter(collected.per_core)).fetch == 0
+    # 40 bytes of the first and two blocks of the second program, 32 bytes a beat.
+    register = result.machine.setup.register_write_cycles
+    assert collected.setup_cycles == 2 + 1 + 2 * register
+
+
+def test_the_cycle_of_a_deadlock():
+    """It is the one from which nothing changes, whatever the blocked cores did before the others."""
+    blocked = [Core([wait(1)])]
+    for others, cycle in (
+        ([], 1),
+        ([Core([gpeu("clr", "rb", 1)] * 5)], 15),
+        ([Core([load("rb", 0, 1, 0)])], 13),
+        ([Core([*[wait(0)] * 9, wait(2)])], 10),
+    ):
+        with pytest.raises(DeadlockError) as caught:
+            run_image(make_image([*blocked, *others]))
+        assert caught.value.cycle == cycle
+        with pytest.raises(DeadlockError):
+            execute(prepare(make_image([*blocked, *others])), max_cycles=cycle)
+        with pytest.raises(CycleLimit):
+            execute(prepare(make_image([*blocked, *others])), max_cycles=cycle - 1)
 
 
 def test_a_limit_is_the_latency():

@@ -12,7 +12,7 @@
 
 namespace cim {
 
-// Shared memory has addresses below this one; the SEQ_NR of core n is 4 bytes at REGISTERS + 4 n.
+// Shared memory has addresses below this one; the SEQ_NR of the n-th core, counted from 0, is 4 bytes at REGISTERS + 4 n.
 constexpr std::uint64_t REGISTERS = std::uint64_t{1} << 32;
 constexpr std::uint32_t REGISTER_BYTES = 4;
 
@@ -31,19 +31,20 @@ inline std::uint64_t beats(std::uint64_t address, std::uint64_t end, std::uint64
 
 // What bus and ports know of a transaction beside the generic payload. Every payload of the pool has one for life.
 struct Burst : tlm::tlm_extension<Burst> {
+    explicit Burst(tlm::tlm_generic_payload &payload) : payload(payload) {}
+
+    tlm::tlm_generic_payload &payload;  // whose extension it is
     std::uint64_t beats = 0;
+    bool read = false;
+    std::uint32_t target = 0;      // 0: the memory; 1 + n: SEQ_NR of the n-th core
     Cycle asked = 0;               // when it asked for AR or AW
     Cycle ready = 0;               // when its data or response was ready
     bool is_ready = false;         // whether it is
-    tlm::tlm_generic_payload *next = nullptr;  // the burst of its initiator that was granted AR or AW after it
+    Burst *next = nullptr;         // the one of its initiator that was granted AR or AW after it
 
-    tlm::tlm_extension_base *clone() const override { return new Burst(*this); }
-    void copy_from(const tlm::tlm_extension_base &other) override {
-        *this = static_cast<const Burst &>(other);
-    }
+    tlm::tlm_extension_base *clone() const override { return nullptr; }  // it stays with its payload
+    void copy_from(const tlm::tlm_extension_base &) override {}
 };
-
-inline Burst &burst_of(tlm::tlm_generic_payload &payload) { return *payload.get_extension<Burst>(); }
 
 // Payloads for reuse.
 class Pool : public tlm::tlm_mm_interface {
@@ -61,7 +62,7 @@ class Pool : public tlm::tlm_mm_interface {
   private:
     void grow() {
         all_.push_back(std::make_unique<tlm::tlm_generic_payload>(this));
-        all_.back()->set_extension(new Burst);  // the payload deletes it
+        all_.back()->set_extension(new Burst(*all_.back()));  // the payload deletes it
         free_.push_back(all_.back().get());
     }
 

@@ -33,14 +33,13 @@ struct BusCounters {
 
 class Bus : public sc_core::sc_module {
   public:
-    // `cores` data ports come first among the initiators, `fetchers` fetch ports after them. Targets are the memory
-    // and the SEQ_NR of `registers` cores.
-    Bus(sc_core::sc_module_name name, const Machine &machine, std::uint32_t cores, std::uint32_t fetchers,
-        std::uint32_t registers);
+    // The data ports of `cores` come first among the initiators, then `fetchers` fetch ports. Targets are the memory and
+    // the SEQ_NR of every core.
+    Bus(sc_core::sc_module_name name, const Machine &machine, std::uint32_t cores, std::uint32_t fetchers);
 
     tlm::tlm_target_socket<> &initiator(std::uint32_t index) { return initiators_[index]->socket; }
     tlm::tlm_initiator_socket<> &memory() { return targets_[0]->socket; }
-    tlm::tlm_initiator_socket<> &register_of(std::uint32_t core) { return targets_[1 + core]->socket; }
+    tlm::tlm_initiator_socket<> &register_of(std::uint32_t nth) { return targets_[1 + nth]->socket; }
     const BusCounters &counters() const { return counters_; }
 
   private:
@@ -57,9 +56,9 @@ class Bus : public sc_core::sc_module {
         Bus &bus;
         const std::uint32_t index;
         tlm::tlm_target_socket<> socket;
-        Payload *request = nullptr;  // that asks for AR or AW
-        Payload *oldest = nullptr;
-        Payload *newest = nullptr;
+        Burst *request = nullptr;    // that asks for AR or AW
+        Burst *oldest = nullptr;
+        Burst *newest = nullptr;
         Cycle arrival = 0;           // of its last write burst
         Cycle drained = 0;           // the end of the data of its last read burst
     };
@@ -104,22 +103,20 @@ class Bus : public sc_core::sc_module {
     void schedule();
 
     void ask(Channel &channel, std::uint32_t initiator);
-    void respond(Initiator &initiator, Payload &payload);
+    void respond(Initiator &initiator, Burst &burst);
     void grant_ar(Initiator &initiator);
     void grant_aw(Set &set, Initiator &initiator);
     void grant_r(Set &set, Initiator &initiator);
     void grant_b(Set &set, Initiator &initiator);
-    void await_response(Initiator &initiator, Payload &payload);
-    Payload &take_response(Initiator &initiator);
-    Cycle reach(Payload &payload, Cycle at);
-    void move(Payload &payload);
+    void await_response(Initiator &initiator, Burst &burst);
+    Burst &take_response(Initiator &initiator);
+    Cycle reach(Burst &burst, Cycle at);
+    void move(Burst &burst);
 
-    static bool to_register(const Payload &payload) { return payload.get_address() >= REGISTERS; }
-    static std::uint32_t target_of(const Payload &payload);
-    Set &set_of(const Payload &payload) { return *sets_[per_target_ ? target_of(payload) : 0]; }
-    Traffic &traffic_of(const Initiator &initiator, const Payload &payload);
-    void end_request(Initiator &initiator, Payload &payload);
-    void begin_response(Initiator &initiator, Payload &payload, Cycle duration);
+    Set &set_of(const Burst &burst) { return *sets_[per_target_ ? burst.target : 0]; }
+    Traffic &traffic_of(const Initiator &initiator, const Burst &burst);
+    void end_request(Initiator &initiator, Burst &burst);
+    void begin_response(Initiator &initiator, Burst &burst, Cycle duration);
 
     const bool per_target_;
     const bool banked_;
@@ -133,6 +130,7 @@ class Bus : public sc_core::sc_module {
     std::vector<Channel *> asked_;  // channels that someone asks for
     Agenda agenda_;
     sc_core::sc_event wake_;
+    Cycle present_ = 0;  // while it works, the cycle
     bool working_ = false;
     Cycle retry_ = 0;  // the next cycle in which a channel of asked_ can be granted, or NEVER
     BusCounters counters_;

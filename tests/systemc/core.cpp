@@ -19,11 +19,10 @@ std::vector<T> parameter(const CoreImage &core, const char *name, std::uint32_t 
 
 }  // namespace
 
-Core::Core(sc_core::sc_module_name name, const Image &image, const CoreImage &core, std::uint64_t core_count,
-           Pool &pool, Supervisor &supervisor)
+Core::Core(sc_core::sc_module_name name, const Image &image, const CoreImage &core, Pool &pool, Supervisor &supervisor)
     : sc_module(name), port("data", *this, pool, image.machine.width_bytes), seq_nr("seq_nr"),
       number_(core.number), machine_(image.machine), supervisor_(supervisor), layout_(image),
-      program_(decode_program(image, core, layout_, core_count)), buffers_(layout_.bytes),
+      program_(decode_program(image, core, layout_)), buffers_(layout_.bytes),
       written_(image.machine.inputs) {
     const std::uint32_t outputs = image.machine.outputs;
     y_zp_ = parameter<std::int32_t>(core, "y_zp", outputs, 0);

@@ -34,8 +34,7 @@ struct CoreCounters {
 // Nothing in a core needs a process: what it does follows from the cycle in which its last access or CALL ended.
 class Core : public sc_core::sc_module, public tlm::tlm_fw_transport_if<>, PortOwner, FetchOwner {
   public:
-    Core(sc_core::sc_module_name name, const Image &image, const CoreImage &core, std::uint64_t core_count,
-         Pool &pool, Supervisor &supervisor);
+    Core(sc_core::sc_module_name name, const Image &image, const CoreImage &core, Pool &pool, Supervisor &supervisor);
 
     void start() { run(0); }
 

@@ -97,10 +97,15 @@ void Crossbar::sum_pairs() {
 }
 
 void Crossbar::digitize(std::int8_t *ob) const {
-    for (std::uint32_t c = 0; c < columns_; ++c) {
-        const float product = static_cast<float>(sums_[c] + offset_[c]) * adc_mul_[c];
+    // Copies of the members: `ob`, of bytes, might overlap them for all that the compiler knows.
+    const std::uint32_t columns = columns_;
+    const std::int32_t *sums = sums_.data(), *offset = offset_.data();
+    const float *adc_mul = adc_mul_.data();
+    for (std::uint32_t c = 0; c < columns; ++c) {
+        const float product = static_cast<float>(sums[c] + offset[c]) * adc_mul[c];
         // Within the range of int8 the conversion is exact, so it may come before the rounding; NaN gives 0.
-        const float bounded = product < -128.0f ? -128.0f : product > 127.0f ? 127.0f : product;
+        const float low = product < -128.0f ? -128.0f : product;
+        const float bounded = low > 127.0f ? 127.0f : low;
         const float number = bounded == bounded ? bounded : 0.0f;
         ob[c] = static_cast<std::int8_t>(static_cast<std::int32_t>(std::nearbyintf(number)));
     }

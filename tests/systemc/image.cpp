@@ -33,7 +33,7 @@ bool skip_locations(int depth, json::parse_event_t event, json &parsed) {
 std::uint64_t number_or(const json &object, const char *key, std::uint64_t missing) {
     const auto found = object.find(key);
     if (found == object.end()) return missing;
-    if (found->is_string()) return UNLIMITED;  // "unlimited", "auto"
+    if (found->is_string()) return UNLIMITED;  // "unlimited"
     return found->get<std::uint64_t>();
 }
 
@@ -56,7 +56,6 @@ Machine read_machine(const json &all) {
     const std::string crossbar = core.at("crossbar");
     const auto cross = crossbar.find('x');
     Machine m;
-    m.core_count = number_or(core, "count", UNLIMITED);
     m.outputs = static_cast<std::uint32_t>(std::stoul(crossbar.substr(0, cross)));
     m.inputs = static_cast<std::uint32_t>(std::stoul(crossbar.substr(cross + 1)));
     m.instruction_memory_bytes = number_or(core, "instruction_memory_bytes", UNLIMITED);

@@ -11,9 +11,8 @@ constexpr std::uint64_t UNLIMITED = std::numeric_limits<std::uint64_t>::max();
 enum class Arbitration { RoundRobin, OldestFirst };
 
 struct Machine {
-    std::uint64_t core_count = UNLIMITED;  // UNLIMITED: "auto"
-    std::uint32_t inputs = 0;              // N
-    std::uint32_t outputs = 0;             // M
+    std::uint32_t inputs = 0;   // N
+    std::uint32_t outputs = 0;  // M
     std::uint64_t instruction_memory_bytes = UNLIMITED;
     std::uint64_t issue_cycles = 1;
     std::uint64_t mvm_cycles = 1;  // derived already

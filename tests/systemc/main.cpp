@@ -99,6 +99,8 @@ int usage() {
 
 int sc_main(int argc, char *argv[]) {
     sc_core::sc_set_time_resolution(1, sc_core::SC_NS);
+    // It would tell on stdout that the simulation was stopped.
+    sc_core::sc_report_handler::set_actions("/OSCI/SystemC", sc_core::SC_DO_NOTHING);
     Job job;
     std::string list;
     for (int k = 1; k < argc; ++k) {

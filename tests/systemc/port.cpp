@@ -23,7 +23,7 @@ void Port::ask(Cycle at) {
     payload->set_streaming_width(static_cast<unsigned>(end - address_));
     payload->set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
     // A CALL is one beat whatever the width.
-    burst_of(*payload).beats = address_ >= REGISTERS ? 1 : beats(address_, end, width_);
+    payload->get_extension<Burst>()->beats = address_ >= REGISTERS ? 1 : beats(address_, end, width_);
     data_ += end - address_;
     address_ = end;
     ++asked_;

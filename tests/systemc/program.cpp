@@ -1,5 +1,7 @@
 #include "program.h"
 
+#include <algorithm>
+
 #include "burst.h"
 
 namespace cim {
@@ -18,7 +20,6 @@ struct Decoder {
     const Image &image;
     const CoreImage &core;
     const BufferLayout &layout;
-    const std::uint64_t core_count;
 
     Operation memory_access(const cim_instruction &in) const {
         if (in.hi > layout.length[in.buffer]) return fault(Exception::BufferRange);
@@ -72,10 +73,12 @@ struct Decoder {
     }
 
     Operation call(const cim_instruction &in) const {
-        if (static_cast<std::uint64_t>(in.core) >= core_count) return fault(Exception::NoSuchCore);
+        const auto called = std::lower_bound(image.cores.begin(), image.cores.end(), in.core,
+                                             [](const CoreImage &one, std::int64_t number) { return one.number < number; });
+        if (called == image.cores.end() || called->number != in.core) return fault(Exception::NoSuchCore);
         Operation out{};
         out.kind = Class::Call;
-        out.address = REGISTERS + REGISTER_BYTES * static_cast<std::uint64_t>(in.core);
+        out.address = REGISTERS + REGISTER_BYTES * static_cast<std::uint64_t>(called - image.cores.begin());
         return out;
     }
 
@@ -125,9 +128,8 @@ BufferLayout::BufferLayout(const Image &image) {
     }
 }
 
-std::vector<Operation> decode_program(const Image &image, const CoreImage &core, const BufferLayout &layout,
-                                      std::uint64_t core_count) {
-    const Decoder decode{image, core, layout, core_count};
+std::vector<Operation> decode_program(const Image &image, const CoreImage &core, const BufferLayout &layout) {
+    const Decoder decode{image, core, layout};
     std::vector<Operation> operations;
     operations.reserve(core.program.size() - core.first());
     for (std::size_t k = core.first(); k < core.program.size(); ++k)

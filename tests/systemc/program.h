@@ -54,7 +54,6 @@ struct Operation {
 };
 
 // The operations that a core executes, from its entry on.
-std::vector<Operation> decode_program(const Image &image, const CoreImage &core, const BufferLayout &layout,
-                                      std::uint64_t core_count);
+std::vector<Operation> decode_program(const Image &image, const CoreImage &core, const BufferLayout &layout);
 
 }  // namespace cim

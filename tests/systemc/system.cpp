@@ -4,36 +4,13 @@
 #include <chrono>
 
 namespace cim {
-namespace {
-
-std::uint64_t cores_of(const Image &image) {
-    return image.machine.core_count == UNLIMITED ? image.cores.size() : image.machine.core_count;
-}
-
-}  // namespace
-
-IdleRegister::IdleRegister(sc_core::sc_module_name name, Cycle latency)
-    : sc_module(name), seq_nr("seq_nr"), latency_(latency) {
-    seq_nr.bind(*this);
-}
-
-tlm::tlm_sync_enum IdleRegister::nb_transport_fw(tlm::tlm_generic_payload &payload, tlm::tlm_phase &phase,
-                                                 sc_core::sc_time &delay) {
-    if (phase == tlm::END_RESP) {
-        payload.set_response_status(tlm::TLM_OK_RESPONSE);
-        return tlm::TLM_COMPLETED;
-    }
-    delay += to_time(latency_);
-    phase = tlm::BEGIN_RESP;
-    return tlm::TLM_UPDATED;
-}
-
 System::System(sc_core::sc_module_name name, const Image &image)
     : sc_module(name), setup_cycles_(setup_cycles(image)) {
-    const std::uint64_t core_count = cores_of(image);
     memory_ = std::make_unique<Memory>("memory", image);
-    build_cores(image, core_count);
-    connect(image, core_count);
+    for (const CoreImage &core : image.cores)
+        cores_.push_back(
+            std::make_unique<Core>(("core" + std::to_string(core.number)).c_str(), image, core, pool_, *this));
+    connect(image);
     SC_HAS_PROCESS(System);
     SC_METHOD(begin);
     SC_METHOD(stop);
@@ -41,35 +18,18 @@ System::System(sc_core::sc_module_name name, const Image &image)
     dont_initialize();
 }
 
-void System::build_cores(const Image &image, std::uint64_t core_count) {
-    for (const CoreImage &core : image.cores)
-        cores_.push_back(std::make_unique<Core>(("core" + std::to_string(core.number)).c_str(), image, core,
-                                                core_count, pool_, *this));
-}
-
-void System::connect(const Image &image, std::uint64_t core_count) {
-    const auto with_program = static_cast<std::uint32_t>(cores_.size());
+void System::connect(const Image &image) {
+    const auto count = static_cast<std::uint32_t>(cores_.size());
     std::vector<Fetcher *> fetchers;
     for (const auto &core : cores_)
         if (core->fetcher) fetchers.push_back(core->fetcher.get());
-    const std::uint64_t registers =
-        std::max<std::uint64_t>(core_count, cores_.empty() ? 0 : cores_.back()->number() + 1);
-    bus_ = std::make_unique<Bus>("bus", image.machine, with_program, static_cast<std::uint32_t>(fetchers.size()),
-                                 static_cast<std::uint32_t>(registers));
-    for (std::uint32_t k = 0; k < with_program; ++k) cores_[k]->port.socket.bind(bus_->initiator(k));
-    for (std::uint32_t k = 0; k < fetchers.size(); ++k)
-        fetchers[k]->port.socket.bind(bus_->initiator(with_program + k));
-    bus_->memory().bind(memory_->socket);
-    auto next = cores_.begin();
-    for (std::uint32_t number = 0; number < registers; ++number) {
-        if (next != cores_.end() && (*next)->number() == number) {
-            bus_->register_of(number).bind((*next++)->seq_nr);
-        } else {
-            idle_.push_back(std::make_unique<IdleRegister>(("idle" + std::to_string(number)).c_str(),
-                                                           image.machine.register_latency_cycles));
-            bus_->register_of(number).bind(idle_.back()->seq_nr);
-        }
+    bus_ = std::make_unique<Bus>("bus", image.machine, count, static_cast<std::uint32_t>(fetchers.size()));
+    for (std::uint32_t k = 0; k < count; ++k) {
+        cores_[k]->port.socket.bind(bus_->initiator(k));
+        bus_->register_of(k).bind(cores_[k]->seq_nr);
     }
+    for (std::uint32_t k = 0; k < fetchers.size(); ++k) fetchers[k]->port.socket.bind(bus_->initiator(count + k));
+    bus_->memory().bind(memory_->socket);
 }
 
 void System::begin() {

@@ -26,22 +26,6 @@ struct Outcome {
     double seconds = 0;           // of simulating, without reading and building
 };
 
-// The SEQ_NR of a core that has no program: it can be called, and nobody waits for it.
-class IdleRegister : public sc_core::sc_module, public tlm::tlm_fw_transport_if<> {
-  public:
-    IdleRegister(sc_core::sc_module_name name, Cycle latency);
-
-    tlm::tlm_target_socket<> seq_nr;
-
-  private:
-    tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload &, tlm::tlm_phase &, sc_core::sc_time &) override;
-    void b_transport(tlm::tlm_generic_payload &, sc_core::sc_time &) override {}
-    bool get_direct_mem_ptr(tlm::tlm_generic_payload &, tlm::tlm_dmi &) override { return false; }
-    unsigned transport_dbg(tlm::tlm_generic_payload &) override { return 0; }
-
-    const Cycle latency_;
-};
-
 class System : public sc_core::sc_module, public Supervisor {
   public:
     System(sc_core::sc_module_name name, const Image &image);
@@ -58,13 +42,11 @@ class System : public sc_core::sc_module, public Supervisor {
     void stop();
     void fault(Cycle cycle, std::uint32_t core, Exception exception) override;
     void judge(Cycle limit, Outcome &outcome) const;
-    void build_cores(const Image &image, std::uint64_t core_count);
-    void connect(const Image &image, std::uint64_t core_count);
+    void connect(const Image &image);
 
     Pool pool_;
     std::unique_ptr<Memory> memory_;
     std::vector<std::unique_ptr<Core>> cores_;
-    std::vector<std::unique_ptr<IdleRegister>> idle_;
     std::unique_ptr<Bus> bus_;
     const std::uint64_t setup_cycles_;
 

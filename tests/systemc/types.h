@@ -10,7 +10,8 @@ using Cycle = std::uint64_t;
 
 inline sc_core::sc_time to_time(Cycle cycles) { return sc_core::sc_time::from_value(cycles); }
 inline Cycle to_cycles(const sc_core::sc_time &time) { return time.value(); }
-inline Cycle now() { return to_cycles(sc_core::sc_time_stamp()); }
+// sc_time_stamp() without the call.
+inline Cycle now() { return sc_core::sc_get_curr_simcontext()->time_stamp().value(); }
 
 inline std::uint64_t ceil_div(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
