@@ -71,7 +71,7 @@ def _main(argv: list[str] | None) -> int:
 
     listing_file = arguments.listing or "-"
     outputs = [arguments.output, arguments.depfile, None if listing_file == "-" else listing_file]
-    check_outputs([name for name in outputs if name], arguments.sources)
+    check_outputs([name for name in outputs if name is not None], arguments.sources)
     sources = [open_source(name) for name in arguments.sources]
     names = [name for name in arguments.sources if name != "-"]
     include = [Path(folder) for folder in arguments.include]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cim import console
-from cim.diagnostics import CimError, Diagnostic, Source, error
+from cim.diagnostics import CimError, Diagnostic, Source, error, usage_error
 from cim.files import check_outputs, read_bytes, read_text, write_all
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def _main(argv: list[str] | None) -> int:
         layout = read_layout(Source(arguments.layout, read_text(arguments.layout)))
     dropped = _dropped(objects, arguments)
     name = arguments.output.removesuffix(".cfg").removesuffix(".bin")
+    if name.endswith("/") or Path(name).name in ("", ".."):
+        raise usage_error("must be the name of an image", f"-o {arguments.output}")
     image = link(
         objects,
         name,

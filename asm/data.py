@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm.expansion import Lanes, Piece
+from cim.asm.expansion import MAX_BYTES, Lanes, Piece
 from cim.asm.expressions import ExpressionError, Number, Value, symbol_place
 from cim.asm.instructions import Use
 from cim.asm.objects import ADDRESS_DATA, CORE_DATA
@@ -29,6 +29,12 @@ def _constant(operand: Operand, lanes: Lanes, evaluate: Evaluate, what: str) -> 
         raise ExpressionError(f"{what} must be an integer constant", operand.place)
     if np.any(np.asarray(value.number) < 0):
         raise ExpressionError(f"{what} must not be negative", operand.place)
+    largest = int(np.max(value.number)) if np.size(value.number) else 0
+    if largest > MAX_BYTES:
+        raise ExpressionError(
+            f"{what} is {largest}, more than the {MAX_BYTES} bytes that an address reaches",
+            operand.place,
+        )
     return value.number
 
 

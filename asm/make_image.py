@@ -29,6 +29,7 @@ from cim.isa.interpreter import PARAMETERS
 from cim.isa.machine import Machine
 from cim.isa.model import Isa
 from cim.isa.numerics import DTYPES, NumericMode
+from cim.wording import plain_rule
 
 
 @dataclass
@@ -135,4 +136,6 @@ class ImageMaker:
         try:
             return msgspec.convert(raw, LayerDescription)
         except msgspec.ValidationError as problem:
-            raise error(f".layer is not complete: {problem}", where=given[0].name) from None
+            raise error(
+                f".layer is not complete: {plain_rule(str(problem))}", where=given[0].name
+            ) from None

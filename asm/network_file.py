@@ -9,6 +9,7 @@ import msgspec
 
 from cim.diagnostics import error
 from cim.files import read_bytes
+from cim.wording import plain_rule
 
 FORMAT_VERSION = 1
 
@@ -88,4 +89,6 @@ def read_network(path: str | Path) -> Network:
     try:
         return msgspec.convert(raw, Network)
     except msgspec.ValidationError as problem:
-        raise error(f"is not a valid network: {problem}", where=str(path)) from None
+        raise error(
+            f"is not a valid network: {plain_rule(str(problem))}", where=str(path)
+        ) from None

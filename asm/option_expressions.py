@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cim.asm.expressions import ExpressionError, Value, evaluate
 from cim.asm.syntax import Expression, Keyword, LineError, Place, parse_whole_line
-from cim.diagnostics import CimError, Source, Span, error
+from cim.diagnostics import CimError, Diagnostic, Source, Span, UsageError, error
 
 _HEAD = ".let "  # what the grammar knows NAME=EXPRESSION behind
 
@@ -35,7 +35,7 @@ def read_options(
 ) -> dict[str, tuple[str, Value, Span]]:
     """Text, value and place of the value of each NAME=EXPRESSION; each may use those before it.
 
-    `name_of` gives the value of other names. Raises `CimError` with all that is wrong.
+    `name_of` gives the value of other names. Raises `UsageError` with all that is wrong.
     """
     made: dict[str, tuple[str, Value, Span]] = {}
 
@@ -60,12 +60,12 @@ def read_options(
         except CimError as problem:
             problems.append(problem)
     if problems:
-        raise CimError([d for problem in problems for d in problem.diagnostics])
+        raise UsageError([d for problem in problems for d in problem.diagnostics])
     return made
 
 
 def read_constants(option: str, texts: Iterable[str]) -> dict[str, int]:
-    """Integers by name, for `-D`; NAME alone is 1. Raises `CimError`."""
+    """Integers by name, for `-D`; NAME alone is 1. Raises `UsageError`."""
 
     def no_name(name: str, place: Place) -> Value:
         raise ExpressionError(f"'{name}' is not defined by a -D before this one", place)
@@ -78,12 +78,12 @@ def read_constants(option: str, texts: Iterable[str]) -> dict[str, int]:
 
 
 def read_defsyms(texts: Iterable[str]) -> dict[str, Defsym]:
-    """Symbols by name, for the linker's `--defsym`. Raises `CimError`."""
+    """Symbols by name, for the linker's `--defsym`. Raises `UsageError`."""
     made: dict[str, Defsym] = {}
     read = read_options("--defsym", texts, lambda name, _: Value(0, name))
     for name, (text, value, span) in read.items():
         number = int(value.number)
         if value.symbol is None and not 0 <= number < 2**63:
-            raise error(f"the value is {number}, must be 0 to 2**63 - 1", span)
+            raise UsageError([Diagnostic(f"the value is {number}, must be 0 to 2**63 - 1", span)])
         made[name] = Defsym(text, number, value.symbol, span)
     return made

@@ -23,6 +23,7 @@ from cim.isa.interpreter import PARAMETERS
 from cim.isa.load import load_isa
 from cim.isa.machine import MAX_CROSSBAR
 from cim.isa.numerics import DTYPES
+from cim.wording import plain_rule
 
 
 def read_image(path: str | Path) -> Image:
@@ -72,7 +73,7 @@ def _decode_config(path: Path) -> Config:
         config = msgspec.convert(raw, Config)
         config.numeric_mode  # noqa: B018  (raises for types that do not go together)
     except (msgspec.ValidationError, ValueError) as problem:
-        raise error(f"is not a valid cfg: {problem}", where=str(path)) from None
+        raise error(f"is not a valid cfg: {plain_rule(str(problem))}", where=str(path)) from None
     missing = set(config.extensions) - set(isa.extensions)
     if missing:
         raise error(

@@ -209,10 +209,12 @@ class _Builder(Transformer[Token, Line]):
     def slice(self, name: Token, lo: Expression, hi: Expression) -> Slice:
         return Slice(str(name), lo, hi, Place(_place(name).start, hi.place.end + 1))
 
-    def items(self, *items: Operand) -> Items:
-        if not items:
-            return Items((), Place(1, 1))
-        return Items(items, Place(items[0].place.start - 1, items[-1].place.end + 1))
+    def items(self, *parts: Token | Operand) -> Items:
+        items = tuple(part for part in parts if not isinstance(part, Token))
+        first, last = parts[0], parts[-1]
+        assert isinstance(first, Token)
+        assert isinstance(last, Token)
+        return Items(items, Place(_place(first).start, _place(last).end))
 
     def string(self, token: Token) -> Text:
         return Text(_unescape(str(token)[1:-1], _place(token)), _place(token))

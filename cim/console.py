@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cim import __version__
@@ -41,7 +42,11 @@ def table_console() -> Console:
     """A console for tables; into a file or pipe it does not fold lines at 80 columns."""
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    class Table(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # `run` knows what to do; rich would exit with 1
+
+    return Table(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 @contextlib.contextmanager
@@ -84,8 +89,21 @@ def report(problem: CimError) -> None:
         print(f"note: {rest} more errors not shown", file=sys.stderr)
 
 
+def _use_utf8(tool: str) -> None:
+    """Start the tool again in UTF-8 mode where names of files would be of another encoding.
+
+    Names stand in sources, objects and images, which are UTF-8 wherever they are made. Python chooses UTF-8 by
+    itself, even in the locale C, unless PYTHONUTF8=0 forbids it.
+    """
+    is_tool = Path(sys.argv[0]).stem == tool or Path(sys.argv[0]).stem.startswith("cli")
+    if sys.getfilesystemencoding() != "utf-8" and is_tool and os.name == "posix":
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
+
+
 def run(tool: str, main: Callable[[], int]) -> int:
     """Run a tool's body and turn what it raises into a message and the documented exit code."""
+    _use_utf8(tool)
     # A terminal or pipe of another encoding must not turn a message into an exception.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

@@ -125,6 +125,17 @@ class CimError(Exception):
         super().__init__("\n".join(d.render() for d in self.diagnostics))
 
 
+class UsageError(CimError):
+    """A command line that means nothing."""
+
+    exit_code = ExitCode.USAGE
+
+
+def usage_error(message: str, where: str) -> UsageError:
+    """A `UsageError` about one option."""
+    return UsageError([Diagnostic(message, where=where)])
+
+
 def error(
     message: str, span: Span | None = None, where: str = "", notes: Iterable[str | Note] = ()
 ) -> CimError:

@@ -56,6 +56,10 @@ def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -
     read = {os.path.realpath(path) for path in inputs}
     written: set[str] = set()
     for path in outputs:
+        if not str(path):
+            raise error("an output must have a name, not an empty one")
+        if Path(path).is_dir():
+            raise error("is a folder; the output must be a file", where=str(path))
         real = os.path.realpath(path)
         if _is_special(Path(real)):
             continue
@@ -68,6 +72,8 @@ def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -
 
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file. Raises `CimError` with the reason the system gives."""
+    if not str(path):
+        raise error("cannot read a file whose name is empty")
     try:
         return Path(path).read_bytes()
     except OSError as problem:

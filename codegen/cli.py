@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cim import console
-from cim.diagnostics import error
+from cim.diagnostics import error, usage_error
 from cim.files import write_all
 from cim.isa.machine import load_machine, presets
 
@@ -38,6 +38,8 @@ def _main(argv: list[str] | None) -> int:
                 f"python -m tf2onnx.convert --saved-model DIR --output {path.stem}.onnx",
             ],
         )
+    if arguments.output == "":
+        raise usage_error("the name of the folder must not be empty", "-o")
     dims, shapes = _dims(arguments.dim), _shapes(arguments.input_shape)
     machine = load_machine(arguments.arch, arguments.settings)
     # Imported late: --help must not wait for onnx.
@@ -47,7 +49,7 @@ def _main(argv: list[str] | None) -> int:
     stage = "assembly" if arguments.assembly else "object" if arguments.objects else "image"
     with _progress(len(model.layers)) as advance:
         files = model.files(stage, advance)
-    folder = Path(arguments.output or path.stem)
+    folder = Path(path.stem if arguments.output is None else arguments.output)
     write_all({folder / name: content for name, content in files.items()})
     if not arguments.quiet:
         _report(model, folder)
@@ -102,7 +104,7 @@ def _dims(texts: list[str]) -> dict[str, int]:
     for text in texts:
         name, equals, value = text.rpartition("=")
         if not (equals and name and value.isdecimal() and int(value) > 0):
-            raise error("must be NAME=VALUE with a value from 1 upwards", where=f"--dim {text}")
+            raise usage_error("must be NAME=VALUE with a value from 1 upwards", f"--dim {text}")
         made[name] = int(value)
     return made
 
@@ -113,7 +115,7 @@ def _shapes(texts: list[str]) -> dict[str, tuple[int, ...]]:
         name, equals, value = text.rpartition("=")
         sides = value.split("x")
         if not (equals and name and all(side.isdecimal() and int(side) > 0 for side in sides)):
-            raise error("must be like NAME=1x3x48x192", where=f"--input-shape {text}")
+            raise usage_error("must be like NAME=1x3x48x192", f"--input-shape {text}")
         made[name] = tuple(int(side) for side in sides)
     return made
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cim import console
-from cim.diagnostics import error
+from cim.diagnostics import error, usage_error
 from cim.emulator import observe
 from cim.files import check_outputs, read_bytes, write_all
 
@@ -87,6 +87,8 @@ def _natural(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """The body of the command. Raises `CimError` for everything that goes wrong."""
+    for option in ("load", "dump"):
+        _pairs(getattr(args, option), f"--{option}")
     if _is_network(args.file):
         from cim.emulator.network import run_network_command
 
@@ -238,7 +240,7 @@ def _pairs(texts: Sequence[str], option: str) -> list[tuple[str, str]]:
     for text in texts:
         name, equals, path = text.partition("=")
         if not (name and equals and path):
-            raise error("must be REGION=FILE.npy", where=f"{option} {text}")
+            raise usage_error("must be REGION=FILE.npy", f"{option} {text}")
         pairs.append((name, path))
     return pairs
 

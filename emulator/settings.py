@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cim.diagnostics import CimError, Diagnostic
+from cim.diagnostics import Diagnostic, UsageError
 from cim.isa.machine import TIMING_KEYS, Machine, apply_settings
 
 
 def timing_machine(machine: Machine, settings: Sequence[str]) -> Machine:
-    """The machine with settings applied. Raises `CimError` for keys that shape the program."""
+    """The machine with settings applied. Raises `UsageError` for keys that shape the program."""
     known = machine.settings()
     wrong = []
     for setting in settings:
@@ -19,5 +19,5 @@ def timing_machine(machine: Machine, settings: Sequence[str]) -> Machine:
                 Diagnostic(f"{key} shapes the program; give it to cim-cc", where=f"--set {setting}")
             )
     if wrong:
-        raise CimError(wrong)
+        raise UsageError(wrong)
     return apply_settings(machine, settings)

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from cim.diagnostics import CimError, Diagnostic, Source, did_you_mean, error
+from cim.diagnostics import CimError, Diagnostic, Source, UsageError, did_you_mean, error
 from cim.files import read_text
 from cim.isa import toml_source
+from cim.wording import plain_rule
 
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**40)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
@@ -191,7 +192,7 @@ def read_machine(source: Source) -> Machine:
 
 
 def apply_settings(machine: Machine, settings: Iterable[str]) -> Machine:
-    """The machine with `SECTION.KEY=VALUE` (or `name=…`) texts applied. Raises `CimError` with all that are wrong."""
+    """The machine with `SECTION.KEY=VALUE` (or `name=…`) texts applied. Raises `UsageError` with all that are wrong."""
     data = msgspec.to_builtins(machine)
     known = {
         f"{section}.{field.name}"
@@ -219,7 +220,7 @@ def apply_settings(machine: Machine, settings: Iterable[str]) -> Machine:
     # What was set to a wrong value has been told; this is about what is missing.
     found = found or [Diagnostic(message, where="--set") for _, message in _problems(data)]
     if found:
-        raise CimError(found)
+        raise UsageError(found)
     return msgspec.convert(data, Machine)
 
 
@@ -271,7 +272,7 @@ def _problem_of(struct: type[msgspec.Struct], name: str, value: object) -> str:
         if allowed and not isinstance(allowed[0], type) and not hasattr(allowed[0], "__args__"):
             rule = f"must be one of {', '.join(str(choice) for choice in allowed)}"
         else:
-            rule = str(problem)[0].lower() + str(problem)[1:]
+            rule = "must be like 64x64" if name == "crossbar" else plain_rule(str(problem))
         return f"{struct.__name__.lower()}.{name} is {value!r}: {rule}"
     if name == "crossbar":
         sides = [int(side) for side in str(value).split("x")]

@@ -383,7 +383,7 @@ def test_floats_and_loop_variables_are_never_cut_to_integers(text: str) -> None:
 
 
 TOO_MUCH = {
-    ".region r, i8, [8]\n.space 100000000000": "this takes 100000000000 bytes, more than the 4294967296",
+    ".region r, i8, [8]\n.space 100000000000": "the size is 100000000000, more than the 4294967296",
     ".region r, i8, [8]\n.fill 1000000000000, 8, 1": "more than the 4294967296",
     ".region r, i8, [8]\n.org 100000000000000000": "more than an address reaches",
     ".region r, i8, [99999999, 99999999, 999999]": "more than the 4294967296 that an address reaches",

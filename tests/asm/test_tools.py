@@ -62,7 +62,7 @@ def test_defines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli_as.main(["d.s", "-o", "d.o", "-D", "N=0x10"]) == 0
     assert cli_objdump.main(["-d", "d.o"]) == 0
     assert "wait 16" in capsys.readouterr().out
-    assert cli_as.main(["d.s", "-o", "d.o", "-D", "N=x"]) == 1
+    assert cli_as.main(["d.s", "-o", "d.o", "-D", "N=x"]) == 2
     assert capsys.readouterr().err == (
         "-D:1:3: error: 'x' is not defined by a -D before this one\n  N=x\n    ^\n"
     )
@@ -77,7 +77,7 @@ def test_defines(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "N=1/0": "-D:1:4: error: division by zero",
         'N="x"': "-D:1:1: error: must be NAME=EXPRESSION",
     }.items():
-        assert cli_as.main(["d.s", "-o", "d.o", "-D", bad]) == 1
+        assert cli_as.main(["d.s", "-o", "d.o", "-D", bad]) == 2
         assert capsys.readouterr().err.startswith(found)
 
 

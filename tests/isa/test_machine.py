@@ -60,7 +60,7 @@ def test_all_faults_of_a_file_are_reported_with_their_lines() -> None:
         f"{line('mvm_cycels')}: unknown key 'core.mvm_cycels'; did you mean 'mvm_cycles'?" in found
     )
     assert f"{line('[core]')}: key 'core.mvm_cycles' is missing" in found
-    assert f"{line('gpeu_lanes')}: core.gpeu_lanes is 0: expected `int` >= 1" in found
+    assert f"{line('gpeu_lanes')}: core.gpeu_lanes is 0: must be an integer >= 1" in found
     assert any("bus.topology is 'shard': must be one of shared, per_target" in m for m in found)
 
 
