@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cim.asm import data, directives, messages
 from cim.asm.arguments import unknown
 from cim.asm.batches import FlatRun
-from cim.asm.blocks import For, If, Let, Node, Statement, read_blocks
+from cim.asm.blocks import SECTION_OPENERS, Broken, For, If, Let, Node, Statement, read_blocks
 from cim.asm.expansion import MAX_BYTES, Expander, Lanes, Piece
 from cim.asm.expressions import ExpressionError, Number, shown
 from cim.asm.find_files import Files
@@ -50,9 +50,10 @@ from cim.diagnostics import CimError, Diagnostic, Source, Span
 from cim.files import read_regular
 from cim.isa.load import load_isa
 
+PADDING = (".align", ".balign", ".org")
 BLOCK_DIRECTIVES = (
     ".for", ".endfor", ".rept", ".endr", ".if", ".elif", ".else", ".endif", ".ifdef", ".ifndef", ".let",
-    ".include", ".macro", ".endm", ".irp",
+    ".include", ".macro", ".endm", ".endmacro", ".irp",
 )  # fmt: skip
 
 
@@ -75,6 +76,9 @@ def assemble(
     """
     files = Files(read_file, tuple(include))
     parsed = [_parse(source, files, by_shape) for source in sources]
+    if any(one.is_incomplete for one in parsed):
+        # What an include would have brought is missing everywhere: only what is wrong by itself is said.
+        raise CimError([diagnostic for one in parsed for diagnostic in _in_order(one)])
     forecast = Forecast()
     for _ in range(MAX_PASSES):
         remarks: list[Diagnostic] = []
@@ -98,16 +102,22 @@ class _Parsed:
     """The nodes of a source, what is wrong with its lines, and which lines those are."""
 
     source: Source
-    nodes: list[Node | FlatRun]
+    nodes: list[Node | FlatRun | Broken]
     found: list[Diagnostic]
+    macros: Collection[str]
+    is_incomplete: bool  # a file that it includes could not be read
+
+
+def _in_order(parsed: _Parsed) -> list[Diagnostic]:
+    return sorted(parsed.found, key=lambda d: _sort_key(d, {id(parsed.source): 0}))
 
 
 def _parse(source: Source, files: Files, by_shape: bool) -> _Parsed:
     found: list[Diagnostic] = []
     plain = [*load_isa().by_mnemonic, *data.ELEMENT_BYTES] if by_shape else ()
-    lines = Preprocessor(source, files.source, found, plain).lines()
-    nodes, more = read_blocks(lines, by_shape)
-    return _Parsed(source, nodes, found + more)
+    preprocessor = Preprocessor(source, files.source, found, plain)
+    nodes, more = read_blocks(preprocessor.lines(), by_shape)
+    return _Parsed(source, nodes, found + more, preprocessor.macros, preprocessor.is_incomplete)
 
 
 class Assembler:
@@ -140,6 +150,8 @@ class Assembler:
         self.source = source
         self.recorded = Recorded()
         self.core: CoreAttributes | None = None
+        self.macros: Collection[str] = ()
+        self.is_lost = False  # whether what stands here belongs to a section that could not begin
         self.sections.current = None
         self.names.new_file()
 
@@ -148,6 +160,7 @@ class Assembler:
     def add(self, parsed: _Parsed) -> None:
         """Assemble one more source into the object."""
         self._new_file(parsed.source)
+        self.macros = parsed.macros
         self.sources.append(parsed.source)
         self.found += parsed.found
         self.names.late = directives.equ_expressions(parsed.nodes)
@@ -166,10 +179,13 @@ class Assembler:
         made.is_last = made == seen and self.names.guessed
         return bool(circular) or (made == seen and not self.names.guessed)
 
-    def _top_nodes(self, nodes: Iterable[Node | FlatRun]) -> None:
+    def _top_nodes(self, nodes: Iterable[Node | FlatRun | Broken]) -> None:
         for node in nodes:
             if isinstance(node, FlatRun):
-                self._emit_run(node)
+                if not self.is_lost:
+                    self._emit_run(node)
+            elif isinstance(node, Broken):
+                self._lose(node.op)
             else:
                 self._try(node.where, self._top_level, node)
 
@@ -213,16 +229,43 @@ class Assembler:
         if isinstance(node, Let):
             self.names.define_constant(node.where, node.name, node.place, node.value)
             return
+        if self.is_lost and self._is_skipped(node):
+            return
         if isinstance(node, Statement):
             for label in node.tree.labels:
                 self.names.define_label(node.where, label)
             handler = directives.HANDLERS.get(node.tree.op or "")
             if handler is not None:
-                handler(self, node)
+                self._direct(handler, node)
                 return
             if node.tree.op is None:
                 return
         self._emit_block(node)
+
+    def _direct(self, handler: Callable[[Assembler, Statement], None], node: Statement) -> None:
+        """Do what a directive says. Where one that begins a section is wrong, the section's content is skipped."""
+        op = node.tree.op or ""
+        try:
+            handler(self, node)
+        except ExpressionError:
+            if op in SECTION_OPENERS:
+                self._lose(op)
+            raise
+        if op in SECTION_OPENERS:
+            self.is_lost = False
+
+    def _lose(self, op: str) -> None:
+        self.is_lost = True
+        self.sections.current = None
+        if op == ".core":
+            self.core = None
+
+    def _is_skipped(self, node: Node) -> bool:
+        """Whether a node is content of a section that has not begun, or of a core that is none."""
+        op = node.tree.op if isinstance(node, Statement) else None
+        if op in (".crossbar", ".param", ".text"):
+            return self.core is None
+        return op not in directives.HANDLERS or op in PADDING
 
     def _top_if(self, node: If) -> None:
         """Outside loops a branch is chosen now, so that it may hold any directive."""
@@ -408,6 +451,7 @@ class Assembler:
             columns,
             self.expander.evaluate,
             self.attributes.machine,
+            self.macros,
         )
 
     def _relocate(self, piece: Piece, block: Block, use: Use, within: int) -> None:

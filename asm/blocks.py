@@ -51,6 +51,15 @@ class If:
     branches: list[tuple[Expression | None, list[Node]]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class Broken:
+    """A line that begins a section, and cannot be read."""
+
+    where: Where
+    op: str
+
+
+SECTION_OPENERS = (".core", ".crossbar", ".text", ".region", ".section", ".data", ".bss")
 REPT = f"{DEFINED}rept"  # the counter of .rept; no source can write such a name
 Node = Statement | Let | For | If
 MAX_NESTED = 64
@@ -65,7 +74,7 @@ class _Stop(Exception):
 
 def read_blocks(
     lines: Iterable[tuple[Where, str] | FlatRun], by_shape: bool = True
-) -> tuple[list[Node | FlatRun], list[Diagnostic]]:
+) -> tuple[list[Node | FlatRun | Broken], list[Diagnostic]]:
     """All nodes of some lines, and a diagnostic for every line that cannot be used.
 
     With `by_shape` lines of the same shape are parsed once; the result means the same without.
@@ -86,6 +95,8 @@ def read_blocks(
                 word = text.split(maxsplit=1)[0].lower() if text.split() else ""
                 if word in (".for", ".rept", ".if", ".ifdef", ".ifndef"):
                     reader.open_broken(where, word)
+                elif word in SECTION_OPENERS and not reader.open:
+                    reader.top.append(Broken(where, word))
     found += reader.unclosed()
     if reader.too_deep:  # what is so deep is not looked at any further
         return [], [*found, *reader.too_deep[:1]]
@@ -94,7 +105,7 @@ def read_blocks(
 
 class _Reader:
     def __init__(self) -> None:
-        self.top: list[Node | FlatRun] = []
+        self.top: list[Node | FlatRun | Broken] = []
         self.open: list[For | If] = []
         self.too_deep: list[Diagnostic] = []
         self.bodies: list[list[Any]] = [self.top]
@@ -121,6 +132,8 @@ class _Reader:
 
     def unclosed(self) -> Iterable[Diagnostic]:
         """A diagnostic for every block that has no end."""
+        if self.open and self.top and self.top[-1] is self.open[0]:
+            self.top.pop()  # nobody knows what belongs to it
         for block in self.open:
             text = block.where.source.line(block.where.line)
             word = text.split()[0]

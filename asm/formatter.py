@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cim.asm.assembler import BLOCK_DIRECTIVES
+from cim.asm.assembler import BLOCK_DIRECTIVES, PADDING
 from cim.asm.data import DIRECTIVES as DATA
 from cim.asm.directives import HANDLERS
 from cim.asm.messages import DIRECTIVES as MESSAGES
@@ -21,11 +21,16 @@ from cim.diagnostics import CimError, Diagnostic, Source, Span
 from cim.isa.load import load_isa
 
 CLOSERS = {".endfor": (".for",), ".endr": (".rept", ".irp"), ".endif": (".if", ".ifdef", ".ifndef"),
-           ".endm": (".macro",)}  # fmt: skip
+           ".endm": (".macro",), ".endmacro": (".macro",)}  # fmt: skip
 OPENERS = frozenset(opener for openers in CLOSERS.values() for opener in openers)
 MIDDLES = (".elif", ".else")
-TEXTUAL = (".macro", ".endm", ".irp", ".include")  # read by the preprocessor, which has no tokens
-PADDING = (".align", ".balign", ".org")
+TEXTUAL = (
+    ".macro",
+    ".endm",
+    ".endmacro",
+    ".irp",
+    ".include",
+)  # read by the preprocessor, which has no tokens
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ class _Formatter:
     def _close(self, word: str, number: int, text: str) -> None:
         if self.open and self.open[-1][0] in CLOSERS[word]:
             self.open.pop()
-        elif word == ".endm" and any(opener == ".macro" for opener, _ in self.open):
+        elif word in (".endm", ".endmacro") and any(opener == ".macro" for opener, _ in self.open):
             while self.open.pop()[0] != ".macro":  # blocks that the macro only begins
                 pass
         elif not self.may_be_split:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,7 @@ class Context:
     columns: int | None
     evaluate: Callable[[Expression, Lanes], Value]
     machine: Machine | None = None
+    macros: Collection[str] = ()  # names, for a hint
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ _Bound = dict[str, tuple[Expression | int | None, Place]]
 def encode_piece(piece: Piece, context: Context) -> tuple[NDArray[np.uint64], list[Use]]:
     """The words of an instruction statement. Raises `ExpressionError` at the operand to blame."""
     tree = piece.statement.tree
-    instruction, bound = _match(tree, context.isa)
+    instruction, bound = _match(tree, context)
     if context.mode is not None and context.mode not in instruction.modes:
         raise ExpressionError(
             f"{instruction.mnemonic} does not exist in mode {context.mode} "
@@ -98,10 +99,11 @@ def _check_buffers(
     )
 
 
-def _match(tree: Line, isa: Isa) -> tuple[Instruction, _Bound]:
+def _match(tree: Line, context: Context) -> tuple[Instruction, _Bound]:
+    isa = context.isa
     forms = isa.by_mnemonic.get(tree.op or "")
     if forms is None:
-        hint = did_you_mean(tree.op or "", isa.by_mnemonic)
+        hint = did_you_mean(tree.op or "", [*isa.by_mnemonic, *context.macros])
         if not hint and not tree.operands:
             hint = "; a label ends with ':'"
         raise ExpressionError(f"unknown instruction '{tree.op}'{hint}", tree.op_place)

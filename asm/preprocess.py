@@ -16,6 +16,7 @@ from cim.asm.where import Where
 from cim.diagnostics import Diagnostic, Note, Source
 
 MAX_DEPTH = 200
+CLOSING = {".endmacro": ".endm"}  # as LLVM writes it
 _LABELS = r"\s*(?:(?:[A-Za-z_.$][A-Za-z0-9_.$]*|[0-9]+)\s*:\s*)*"
 _WORD = re.compile(_LABELS + r"([A-Za-z_.$][A-Za-z0-9_.$]*)(?![A-Za-z0-9_.$]|\s*:)")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*(:req|:vararg)?\s*(?:=\s*(.*))?$")
@@ -66,6 +67,7 @@ class Preprocessor:
         self.stack = [_Input(source, 0)]
         self.macros: dict[str, _Macro] = {}
         self.counter = 0
+        self.is_incomplete = False  # whether an include could not be read
 
     def lines(self) -> Iterator[tuple[Where, str] | FlatRun]:
         """Every line to parse."""
@@ -125,6 +127,7 @@ class Preprocessor:
         match = re.match(r'\s*\.include\s+"([^"]+)"\s*$', _without_comment(text), re.IGNORECASE)
         if match is None:
             self.fail('must be: .include "FILE"', where, text)
+            self.is_incomplete = True
             return
         span = where.columns(match.start(1), match.end(1) + 2)
         try:
@@ -132,6 +135,7 @@ class Preprocessor:
         except OSError as problem:
             reason = problem.strerror or str(problem)
             self.found.append(Diagnostic(f"cannot read '{match[1]}': {reason}", span))
+            self.is_incomplete = True
             return
         source = Source(read.name, read.text, origin=Note("included from here", span))
         self._push(where, text, source, f"'{match[1]}'")
@@ -181,6 +185,7 @@ class Preprocessor:
             line = current.source.lines[current.next]
             current.next += 1
             word = first_word(line)
+            word = CLOSING.get(word, word)
             depth += (word in openers) - (word == closer)
             if not depth:
                 return body
@@ -269,6 +274,7 @@ _HANDLERS: dict[str, Callable[[Preprocessor, Where, str], None]] = {
     ".include": Preprocessor.include,
     ".macro": Preprocessor.macro,
     ".endm": Preprocessor.stray_end,
+    ".endmacro": Preprocessor.stray_end,
     ".irp": Preprocessor.irp,
 }
 

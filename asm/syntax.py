@@ -301,6 +301,9 @@ def _syntax_error(text: str, problem: UnexpectedInput) -> LineError:
         if char == "'":
             message = "a character constant must be one character between quotes, as in 'a'"
             return LineError(message, Place(column, column + 1))
+        if char == "\\":
+            message = "'\\' stands before the parameters of a macro, in its body only"
+            return LineError(message, Place(column, column + 1))
         # What cannot be seen, or looks like something else, goes by its name.
         name = "" if char.isascii() else f" ({unicodedata.name(char, 'no character')})"
         return LineError(f"unexpected character {char!r}{name}", Place(column, column + 1))

@@ -70,5 +70,5 @@
 #! err_syntax.s:36:8: error: unexpected character 'é' (LATIN SMALL LETTER E WITH ACUTE)
 #! err_syntax.s:37:7: error: the operands must be as in 'mvm'
 #! err_syntax.s:38:7: error: unexpected character '\xa0' (NO-BREAK SPACE)
-#! err_syntax.s:39:10: error: unexpected character '\\'
+#! err_syntax.s:39:10: error: '\' stands before the parameters of a macro, in its body only
 #! err_syntax.s:40:8: error: unexpected character '{'

@@ -15,11 +15,6 @@
 #! sub/worse.inc:1:12: note: included from here
 #! sub/bad.inc:2:10: note: included from here
 #! err_include.s:7:10: note: included from here
-#! sub/worst.inc:4:17: error: address is -1, must be 0 to 4294967295
-#! sub/worst.inc:6:3: note: in the expansion of macro 'm'
-#! sub/worse.inc:1:12: note: included from here
-#! sub/bad.inc:2:10: note: included from here
-#! err_include.s:7:10: note: included from here
 #! err_include.s:8:10: error: cannot read 'missing.inc': No such file or directory
 #! err_include.s:9:1: error: must be: .include "FILE"
 #! err_include.s:10:1: error: must be: .include "FILE"

@@ -28,6 +28,8 @@
 .macro e 1
 .endm
 .endm
+.endmacro
+  outr 1
 .irp v, 2000, 3000
   inner \v
 .endr
@@ -58,20 +60,22 @@
 #! err_macros.s:26:1: error: 'b c:vararg' is no parameter
 #! err_macros.s:28:1: error: '1' is no parameter
 #! err_macros.s:30:1: error: .endm without .macro
+#! err_macros.s:31:1: error: .endmacro without .macro
+#! err_macros.s:32:3: error: unknown instruction 'outr'; did you mean 'outer'?
 #! err_macros.s:8:13: error: hi is 2000, must be 1 to 1024
-#! err_macros.s:32:3: note: in the expansion of macro 'inner'
-#! err_macros.s:31:6: note: in .irp with v = 2000
+#! err_macros.s:34:3: note: in the expansion of macro 'inner'
+#! err_macros.s:33:6: note: in .irp with v = 2000
 #! err_macros.s:9:3: error: unknown instruction 'lod'; did you mean 'load'?
-#! err_macros.s:32:3: note: in the expansion of macro 'inner'
-#! err_macros.s:31:6: note: in .irp with v = 2000
+#! err_macros.s:34:3: note: in the expansion of macro 'inner'
+#! err_macros.s:33:6: note: in .irp with v = 2000
 #! err_macros.s:8:13: error: hi is 3000, must be 1 to 1024
-#! err_macros.s:32:3: note: in the expansion of macro 'inner'
-#! err_macros.s:31:6: note: in .irp with v = 3000
+#! err_macros.s:34:3: note: in the expansion of macro 'inner'
+#! err_macros.s:33:6: note: in .irp with v = 3000
 #! err_macros.s:9:3: error: unknown instruction 'lod'; did you mean 'load'?
-#! err_macros.s:32:3: note: in the expansion of macro 'inner'
-#! err_macros.s:31:6: note: in .irp with v = 3000
+#! err_macros.s:34:3: note: in the expansion of macro 'inner'
+#! err_macros.s:33:6: note: in .irp with v = 3000
 #! err_macros.s:8:13: error: hi is 1025, must be 1 to 1024 (where k = 1)
-#! err_macros.s:35:3: note: in the expansion of macro 'inner'
+#! err_macros.s:37:3: note: in the expansion of macro 'inner'
 #! err_macros.s:9:3: error: unknown instruction 'lod'; did you mean 'load'?
-#! err_macros.s:35:3: note: in the expansion of macro 'inner'
-#! err_macros.s:37:1: error: .macro has no .endm
+#! err_macros.s:37:3: note: in the expansion of macro 'inner'
+#! err_macros.s:39:1: error: .macro has no .endm

@@ -27,6 +27,10 @@ l\@: mvm
 .for k, 0, 2                             #= 0600000000000000050000000500000006000000010000000500000005000000
   hand k, 5
 .endfor
+.macro llvm
+  mvm
+.endmacro
+  llvm                                   #= 0300000000000000
 .macro opens
 .for i, 0, 2
 .endm

@@ -72,8 +72,6 @@
 #! err_program.s:19:1: error: must be: .line NUMBER, "FILE"
 #! err_program.s:20:7: error: the line must be 1 to 2147483647, not -1
 #! err_program.s:21:1: error: .text must come after .core
-#! err_program.s:22:1: error: .crossbar must come after .core
-#! err_program.s:23:1: error: .param must come after .core
 #! err_program.s:24:1: error: must be: .region NAME, TYPE, [SHAPE], role=, layout=, scale=, zero_point=, align=
 #! err_program.s:25:1: error: must be: .region NAME, TYPE, [SHAPE], role=, layout=, scale=, zero_point=, align=
 #! err_program.s:26:12: error: unknown type 'i9'; there are i8, u8, i32, f32
