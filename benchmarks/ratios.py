@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import emulator_ratios
 import numpy as np
 
 from cim.asm.assembler import assemble
@@ -144,3 +145,4 @@ if __name__ == "__main__":
     encoding()
     starting()
     emulating()
+    emulator_ratios.main()

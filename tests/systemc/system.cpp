@@ -1,7 +1,7 @@
 #include "system.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 
 namespace cim {
 System::System(sc_core::sc_module_name name, const Image &image)
@@ -49,10 +49,10 @@ void System::fault(Cycle cycle, std::uint32_t core, Exception exception) {
 }
 
 Outcome System::simulate(Cycle limit) {
-    const auto began = std::chrono::steady_clock::now();
+    const std::clock_t began = std::clock();
     sc_core::sc_start(to_time(limit + 1));
     Outcome outcome;
-    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    outcome.seconds = static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
     outcome.setup_cycles = setup_cycles_;
     judge(limit, outcome);
     return outcome;

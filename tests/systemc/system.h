@@ -23,7 +23,7 @@ struct Outcome {
     std::uint32_t core = 0;       // that raised the exception, or the first that blocks
     Exception exception = Exception::None;
     std::uint64_t setup_cycles = 0;
-    double seconds = 0;           // of simulating, without reading and building
+    double seconds = 0;           // of the processor, for simulating without reading and building
 };
 
 class System : public sc_core::sc_module, public Supervisor {
