@@ -72,7 +72,7 @@ def encode(instruction: Instruction, operands: Mapping[str, ArrayLike]) -> Words
         if not holds.all():
             index = int(np.argmin(holds))
             bad = {name: np.atleast_1d(value).flat[index] for name, value in values.items()}
-            raise _broken(constraint, index, bad)
+            raise _broken(instruction, constraint, index, bad)
     return words
 
 
@@ -86,14 +86,17 @@ def _encode_one(instruction: Instruction, values: Mapping[str, int]) -> int:
         word |= (value - operand.bias) << operand.field.lsb
     for constraint in instruction.constraints:
         if not _holds(constraint, values):
-            raise _broken(constraint, 0, values)
+            raise _broken(instruction, constraint, 0, values)
     return word
 
 
-def _broken(constraint: str, index: int, values: Mapping[str, int]) -> OperandError:
-    """The error for a constraint that operands break, all of which are shown."""
+def _broken(
+    instruction: Instruction, constraint: str, index: int, values: Mapping[str, int]
+) -> OperandError:
+    """The error for a constraint that operands break, all of which are shown in the order of the spec."""
     words = constraint.split()
-    shown = ", ".join(f"{name} is {value}" for name, value in values.items() if name in words)
+    named = [name for name in instruction.operands if name in words]
+    shown = ", ".join(f"{name} is {values[name]}" for name in named)
     return OperandError(words[0], index, f"{shown}; must be {constraint}")
 
 
