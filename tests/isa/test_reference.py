@@ -149,7 +149,7 @@ def test_int32_outputs(layout):
 def on_cores(layer, x, mode, scheme, inputs):
     """The layer step by step: the compiler's parameters and schedule, one core's MVM at a time."""
     q, r = layer.quantization, requantization(layer, mode)
-    matrix = layer.matrix.astype(np.int64)
+    matrix = layer.cells.astype(np.int64)
     rows, channels = matrix.shape
     p_v = -(-rows // inputs)
     # im2col of the stored IFM: what lies in memory holds x_zp in the padding
@@ -170,7 +170,7 @@ def on_cores(layer, x, mode, scheme, inputs):
         total = np.zeros(channels, np.int64) if r.bias is None else r.bias.astype(np.int64)
         for _ in range(p_v):
             piece = slice(v * inputs, min((v + 1) * inputs, rows))
-            d = raw[o, piece] @ matrix[piece] + input_offset(layer, piece, slice(None))
+            d = raw[o, piece] @ matrix[piece] + input_offset(layer, np.arange(rows)[piece], slice(None))
             if mode == "i8n":
                 d = np.clip(np.rint(d.astype(F) * r.adc_mul), -128, 127).astype(np.int64)
             total = np.clip(total + d, low, high)
