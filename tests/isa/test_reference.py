@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -158,8 +159,8 @@ def on_cores(layer, x, mode, scheme, inputs):
         picked = np.zeros((*layer.weights.shape[:3], 1), layer.weights.dtype)
         picked.reshape(-1)[row] = 1
         alone = Quantization(F(1), q.x_zp, np.ones(1, F), np.zeros(1, np.int32), F(1), 0)
-        raw[:, row] = sums(Layer(**{**vars(layer), "weights": picked, "bias": None,
-                                    "quantization": alone}), x)[:, 0] + q.x_zp  # fmt: skip
+        one = replace(layer, weights=picked, bias=None, quantization=alone)
+        raw[:, row] = sums(one, x)[:, 0] + q.x_zp
     schedule = make_schedule(scheme, layer.outputs, p_v)
     owners = [{int(o): bool(first) for o, first in zip(s.output, s.first, strict=True)}
               for s in (plan.expand() for plan in schedule.plans)]  # fmt: skip
@@ -170,7 +171,9 @@ def on_cores(layer, x, mode, scheme, inputs):
         total = np.zeros(channels, np.int64) if r.bias is None else r.bias.astype(np.int64)
         for _ in range(p_v):
             piece = slice(v * inputs, min((v + 1) * inputs, rows))
-            d = raw[o, piece] @ matrix[piece] + input_offset(layer, np.arange(rows)[piece], slice(None))
+            d = raw[o, piece] @ matrix[piece] + input_offset(
+                layer, np.arange(rows)[piece], slice(None)
+            )
             if mode == "i8n":
                 d = np.clip(np.rint(d.astype(F) * r.adc_mul), -128, 127).astype(np.int64)
             total = np.clip(total + d, low, high)
