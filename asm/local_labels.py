@@ -7,8 +7,6 @@ is defined in, so that each core may have its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from cim.asm.expressions import LOCAL, ExpressionError
 from cim.asm.syntax import Place
 
@@ -57,8 +55,3 @@ class NumericLabels:
 def named_key(name: str, section: str) -> str:
     """The key of `.Lname` in a section."""
     return f"{name}{LOCAL}{section}"
-
-
-def sections_with(name: str, keys: Iterable[str]) -> list[str]:
-    """The sections in which a `.Lname` is defined, given the keys of all that are."""
-    return [key.removeprefix(name + LOCAL) for key in keys if key.startswith(name + LOCAL)]

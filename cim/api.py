@@ -37,10 +37,13 @@ class Run:
 class Program:
     """A compiled network, ready to run any number of times."""
 
-    def __init__(self, folder: str | Path) -> None:
-        """Read what `cim-cc` or `Program.save` has written. Raises `CimError` for missing or changed files."""
+    def __init__(self, folder: str | Path, files: Mapping[str, bytes] | None = None) -> None:
+        """Read what `cim-cc` or `Program.save` has written. Raises `CimError` for missing or changed files.
+
+        `files` are the folder's by name, where they are known.
+        """
         self._network = LoadedNetwork(Path(folder) / "network.json")
-        self._files: dict[str, bytes] = {}
+        self._files = files
 
     @property
     def inputs(self) -> list[str]:
@@ -71,7 +74,7 @@ class Program:
 
     def save(self, folder: str | Path) -> None:
         """Write the files that `cim-cc` writes. Raises `CimError` where that fails, or for a program read from files."""
-        if not self._files:
+        if self._files is None:
             raise error("this program was read from files; copy them")
         write_all({Path(folder) / name: content for name, content in self._files.items()})
 
@@ -94,9 +97,12 @@ def compile(  # noqa: A001  (as people would call it)
     )
     files = compiled.files()
     folder = tempfile.mkdtemp(prefix="cim-")
-    write_all({Path(folder) / name: content for name, content in files.items()})
-    program = Program(folder)
-    program._files = files  # noqa: SLF001  (the two belong together)
+    try:
+        write_all({Path(folder) / name: content for name, content in files.items()})
+        program = Program(folder, files)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     # `check` reads the references later, so the files live as long as the program.
     weakref.finalize(program, shutil.rmtree, folder, ignore_errors=True)
     return program

@@ -1,4 +1,4 @@
-"""The compiled bus and memory: bursts, grants, banks, CALLs, and the fetch of instructions (spec/timing.md).
+"""The compiled bus and memory: bursts, grants, banks and CALLs (spec/timing.md).
 
 Jitted like `engine.py`, and like it imported only through `cim.emulator.compiled`. The functions that take
 `s` work on the engine's `State`. An *initiator* is a core's data port, by the core's position, or its fetch
@@ -14,34 +14,20 @@ import numpy as np
 
 from cim.emulator.channels import (
     ASK_READ, ASK_WRITE, CHANNEL_FREE, DATA_READY, READ_AT_BANKS, RESPONSE_READY, WRITE_AT_BANKS, ask, beats_of,
-    burst_stop, choose_next, choose_oldest, push, touch,
+    burst_stop, choose_next, choose_oldest, push, record, touch,
 )  # fmt: skip
 from cim.emulator.layout import (
-    AR, ARRIVED, AW, B, BANK_CYCLES, BANKS, BLOCK, BYTES_READ, BYTES_WRITTEN, CALL, CALL_CYCLES, CALLS_DONE,
-    CALLS_ISSUED, CHANNELS_OF_TARGET, CORES, EXECUTED, FETCH_CYCLES, FETCHING, FIRST_OF_TARGETS, INTERLEAVE, LOAD,
+    AR, ARRIVED, AW, B, BANK_CYCLES, BANKS, BYTES_READ, BYTES_WRITTEN, CALL, CALL_CYCLES, CALLS_DONE,
+    CALLS_ISSUED, CHANNELS_OF_TARGET, CORES, EXECUTED, FIRST_OF_TARGETS, INTERLEAVE, LOAD,
     LOAD_CYCLES, MEMORY_READS, MEMORY_WRITES, OLDEST_FIRST, ON_CHANNEL, R, READ_LATENCY, READ_OUTSTANDING,
     READS_DONE, READS_ISSUED, READS_PENDING, REGISTER_LATENCY, STALL_AR, STALL_AW, STALL_B, STALL_R, STALL_W,
-    STORE_CYCLES, STORE_RESPONSE, STORED, TRACED, VALUES, W, WAIT_CYCLES, WIDTH, WRITE_LATENCY, WRITE_OUTSTANDING,
+    STORE_CYCLES, STORE_RESPONSE, STORED, VALUES, W, WAIT_CYCLES, WIDTH, WRITE_LATENCY, WRITE_OUTSTANDING,
     WRITES_DONE, WRITES_ISSUED, WRITES_PENDING,
 )  # fmt: skip
+from cim.emulator.fetch import end_fetch
 from cim.emulator.values import inlined, read_bytes, write_bytes
 
 UNKNOWN = -1  # when the data of a burst is ready, before it has reached the banks
-
-
-@inlined
-def record(s, kind, channel, core, at, since, begin, end):
-    """One record of the trace, if there is one. The callers see to it that there is room."""
-    if s.trace.size > 0:
-        one = s.trace[s.scalars[TRACED]]
-        one.kind = kind
-        one.channel = channel
-        one.core = core
-        one.at = at
-        one.since = since
-        one.begin = begin
-        one.end = end
-        s.scalars[TRACED] += 1
 
 
 @inlined
@@ -86,71 +72,6 @@ def add_call(s, target, now):
     if core.waiting and core.seq_nr >= core.goal:
         core.waiting = 0
         complete(s, target, max(now, core.time), WAIT_CYCLES)
-
-
-# --- instruction fetch -----------------------------------------------------------------------------------------
-
-
-@inlined
-def begin_fetch(s, me, start):
-    """The fetch port of a core asks for the next block of its program."""
-    core = s.cores[me]
-    port = s.cores[s.scalars[CORES] + me]
-    begin = core.first + core.fetched * s.scalars[BLOCK]
-    core.fetching = 1
-    port.address = core.program + 8 * (begin - core.first)
-    port.stop = core.program + 8 * (min(begin + s.scalars[BLOCK], core.end) - core.first)
-    port.next = port.address
-    port.head = port.address
-    port.asked = start
-    push(s.heap, start, ASK_READ, s.scalars[CORES] + me)
-
-
-@inlined
-def may_fetch(s, core):
-    """Whether there is a next block, and its half of the instruction memory is free."""
-    more = core.first + core.fetched * s.scalars[BLOCK] < core.end
-    return more and core.fetched <= core.block + 1
-
-
-@inlined
-def end_block(s, me, now):
-    """A core has completed the last instruction of a block; its half of the memory can be filled anew."""
-    core = s.cores[me]
-    core.block += 1
-    core.block_end = min(core.block_end + s.scalars[BLOCK], core.end)
-    if core.fetching == 0 and may_fetch(s, core):
-        begin_fetch(s, me, max(now, core.fetched_at))
-    if core.fetched <= core.block:
-        core.starved = 1
-    else:
-        resume(s, me, max(now, core.fetched_at) if core.fetched == core.block + 1 else now)
-
-
-@inlined
-def resume(s, me, time):
-    """The block that a core needs next is there."""
-    core = s.cores[me]
-    if time > core.time:
-        record(s, FETCHING, 0, me, core.pc, core.time, core.time, time)
-        s.counters[me, FETCH_CYCLES] += time - core.time
-    core.time = time
-    s.ready[0] += 1
-    s.ready[s.ready[0]] = me
-
-
-@inlined
-def end_fetch(s, me, time):
-    """A block has come."""
-    core = s.cores[me]
-    core.fetched += 1
-    core.fetched_at = time
-    core.fetching = 0
-    if may_fetch(s, core):
-        begin_fetch(s, me, time)
-    if core.starved:
-        core.starved = 0
-        resume(s, me, time)
 
 
 # --- memory ----------------------------------------------------------------------------------------------------

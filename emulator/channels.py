@@ -1,4 +1,4 @@
-"""What the compiled engine is built on: the heap of events, the arbiters of the channels, bursts.
+"""What the compiled engine is built on: the heap of events, the trace, the arbiters of the channels, bursts.
 
 The functions that take `s` work on the engine's `State`.
 """
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cim.emulator.layout import LAST_TIME, OLDEST_FIRST
+from cim.emulator import layout
+from cim.emulator.layout import LAST_TIME, OLDEST_FIRST, TRACED
 from cim.emulator.values import inlined, jitted
 
 # Kinds of events. A fault comes before everything else of its cycle, a write at the banks before a read.
@@ -21,10 +22,6 @@ KIND_SHIFT = 18
 TIME_SHIFT = 22
 NUMBER_MASK = (1 << KIND_SHIFT) - 1
 KIND_MASK = (1 << (TIME_SHIFT - KIND_SHIFT)) - 1
-
-BEATS_LIMIT = 256
-BOUNDARY = 4096
-
 
 # --- events: a binary heap of keys from index 1 on, heap[0] is their number -------------------------------
 
@@ -59,6 +56,24 @@ def pop(heap):
         at = child
     heap[at] = last
     return first
+
+
+# --- the trace ---------------------------------------------------------------------------------------------
+
+
+@inlined
+def record(s, kind, channel, core, at, since, begin, end):
+    """One record of the trace, if there is one. The callers see to it that there is room."""
+    if s.trace.size > 0:
+        one = s.trace[s.scalars[TRACED]]
+        one.kind = kind
+        one.channel = channel
+        one.core = core
+        one.at = at
+        one.since = since
+        one.begin = begin
+        one.end = end
+        s.scalars[TRACED] += 1
 
 
 # --- channels: requests as bitmaps, granted in turn, or in a ring, granted by age -----------------------
@@ -147,10 +162,7 @@ def choose_next(channel, bitmaps):
     return channel.last
 
 
-@jitted
-def burst_stop(begin, stop, width):
-    """Where a burst that begins at a byte must end: 256 beats, or the 4 KiB boundary."""
-    return min(stop, (begin // width + BEATS_LIMIT) * width, (begin // BOUNDARY + 1) * BOUNDARY)
+burst_stop = jitted(layout.burst_stop)
 
 
 @jitted

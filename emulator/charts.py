@@ -16,7 +16,6 @@ WIDTH = 960
 LEFT, RIGHT = 104, 12
 AXIS = 26
 INK = "#1c2733"
-FAINT = "#c9d1d9"
 
 
 def svg(height: float, title: str, parts: Sequence[str]) -> str:

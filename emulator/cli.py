@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cim import console
-from cim.diagnostics import error, usage_error
+from cim.diagnostics import Source, error, usage_error
 from cim.emulator import observe
-from cim.files import check_outputs, read_bytes, write_all
+from cim.files import check_outputs, read_bytes, read_text, write_all
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,10 +70,10 @@ def make_parser() -> argparse.ArgumentParser:
         help="compute no values: the same cycles and counts, sooner",
     )  # fmt: skip
     observe.add_options(parser)
+    parser.add_argument("--debug", action="store_true", help="debug the run, from the terminal")
     parser.add_argument(
-        "--debug", metavar="SCRIPT", nargs="?", const="-",
-        help="debug the run: commands from a file, or from the terminal",
-    )  # fmt: skip
+        "-x", metavar="SCRIPT", dest="script", help="debug it with commands from a file"
+    )
     parser.add_argument("--quiet", action="store_true", help="print no summary")
     return parser
 
@@ -121,7 +121,7 @@ def run_image_command(args: argparse.Namespace) -> int:
             ("--input", args.input), ("--output", args.output), ("--dump", args.dump), ("--check", args.check),
         ):  # fmt: skip
             if given:
-                raise error(f"{option} needs values, --timing-only computes none", where="cim-emu")
+                raise usage_error("needs values, --timing-only computes none", option)
     image = read_image(args.file)
     machine = timing_machine(image.config.machine, args.settings)
     if args.input or args.output or args.check:
@@ -137,7 +137,7 @@ def run_image_command(args: argparse.Namespace) -> int:
     if x is not None:
         host.batch_size(image, x)
     prepared = prepare(image)
-    if args.debug is not None:
+    if args.debug or args.script:
         if x is not None:
             host.write_region(image, memory, image.config.region("ifm"), host.to_ifm(image, x))
         return _debug(args, prepared, machine, memory)
@@ -200,15 +200,17 @@ def _debug(
 
     for option, given in (
         ("--output", args.output), ("--dump", args.dump), ("--check", args.check), ("--stats", args.stats),
-        ("--timing-only", args.timing_only), *(("--trace or --vcd", path) for path in observe.outputs(args)),
+        ("--timing-only", args.timing_only), ("--trace", args.trace), ("--vcd", args.vcd), ("--report", args.report),
     ):  # fmt: skip
         if given:
-            raise error(f"{option} cannot be used with --debug", where="cim-emu")
+            raise usage_error("cannot be used with --debug", option)
+    # Read before the run, which may take long.
+    script = Source(args.script, read_text(args.script)) if args.script else None
     replay = Replay(prepared, machine, memory, args.max_cycles)
-    if args.debug == "-":
+    if script is None:
         run_interactive(replay)
     else:
-        run_script(replay, args.debug)
+        run_script(replay, script)
     return 0
 
 

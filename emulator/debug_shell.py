@@ -8,14 +8,12 @@ import sys
 from cim.diagnostics import CimError, Diagnostic, Source, Span
 from cim.emulator.debugger import Debugger, command_error
 from cim.emulator.replay import Replay
-from cim.files import read_text
 
 PROMPT = "(cim) "
 
 
-def run_script(replay: Replay, name: str) -> None:
-    """Execute the commands of a file, each shown before its output. Raises `CimError` with the line that fails."""
-    source = Source(name, read_text(name))
+def run_script(replay: Replay, source: Source) -> None:
+    """Execute commands, each shown before its output. Raises `CimError` with the line that fails."""
     debugger = Debugger(replay, print)
     for number, line in enumerate(source.lines, 1):
         if line.strip():

@@ -1,6 +1,6 @@
 """The compiled engine: spec/timing.md and the operations of spec/isa.toml, as fast as they go.
 
-Jitted functions are in this module, `bus.py`, `channels.py` and `values.py`. Import them only through
+Jitted functions are in this module, `bus.py`, `fetch.py`, `channels.py` and `values.py`. Import them only through
 `cim.emulator.compiled`: importing numba takes a second, and numba's cache notices no change in another
 module by itself.
 
@@ -22,12 +22,13 @@ import numpy as np
 from numba import njit
 
 from cim.emulator.bus import (
-    add_call, arbitrate, begin_access, end_block, reach_banks_read, reach_banks_write, receive_write, record,
+    add_call, arbitrate, begin_access, reach_banks_read, reach_banks_write, receive_write,
 )  # fmt: skip
 from cim.emulator.channels import (
     ASK_READ, ASK_WRITE, BLOCK_END, CALL_ARRIVES, CHANNEL_FREE, DATA_READY, FAULT, GO_ON, KIND_MASK, KIND_SHIFT, NUMBER_MASK,
-    PAST_LIMIT, READ_AT_BANKS, RESPONSE_READY, TIME_SHIFT, WRITE_AT_BANKS, ask, pop, push, touch,
+    PAST_LIMIT, READ_AT_BANKS, RESPONSE_READY, TIME_SHIFT, WRITE_AT_BANKS, ask, pop, push, record, touch,
 )  # fmt: skip
+from cim.emulator.fetch import end_block
 from cim.emulator.layout import (
     AR, BAD_BUFFER, BAD_CORE, BAD_CROSSBAR, BAD_INSTRUCTION, BAD_MEMORY, BAD_ROWS, BLOCK, CALL, CLR, CORES,
     DEADLOCKED, EXECUTED, FAULTED, FINISHED, FROM_BUFFER, GPEU_LATENCY, IB, ILLEGAL, IS_FLOAT, IS_NARROW, ISSUE,

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from cim.emulator import layout
 from cim.emulator.compiled import engine
+from cim.emulator.layout import BEATS_LIMIT, BOUNDARY
 from cim.emulator.prepare import Prepared
 from cim.emulator.state import block_words, build_state, fetched_cores
 from cim.isa.machine import Machine
-
-BEATS_LIMIT = 256
-BOUNDARY = 4096
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,16 @@ AR, R, AW, B, W = range(5)
 FIRST_OF_TARGETS = 5
 CHANNELS_OF_TARGET = 3
 
+# --- bursts: a plain function, which the engine compiles for itself ---------------------------------------
+BEATS_LIMIT = 256
+BOUNDARY = 4096
+
+
+def burst_stop(begin: int, stop: int, width: int) -> int:
+    """Where the burst that begins at a byte ends: the access, 256 beats, or the 4 KiB boundary."""
+    return min(stop, (begin // width + BEATS_LIMIT) * width, (begin // BOUNDARY + 1) * BOUNDARY)
+
+
 # --- records of the trace ------------------------------------------------------------------------------------
 (
     ON_CHANNEL,  # a burst occupies `channel` from `begin` to `end`, asked for since `since`

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cim.asm.image import digest
 from cim.asm.network_file import HostStep, LayerStep, Network, Tensor, read_network
 from cim.asm.read_image import read_image
-from cim.diagnostics import error
+from cim.diagnostics import error, usage_error
 from cim.emulator import host
 from cim.emulator.arrays import npy_bytes, read_npy
 from cim.emulator.check import check_layer, check_network, output_steps
@@ -224,10 +224,11 @@ def run_network_command(args: argparse.Namespace) -> int:
     """`cim-emu network.json`: read everything, run, then write everything."""
     for option, given in (
         ("--load", args.load), ("--dump", args.dump), ("--trace", args.trace), ("--vcd", args.vcd),
-        ("--report", args.report), ("--debug", args.debug), ("--timing-only", args.timing_only),
+        ("--report", args.report), ("--debug", args.debug), ("-x", args.script),
+        ("--timing-only", args.timing_only),
     ):  # fmt: skip
         if given:
-            raise error(f"{option} is for a single layer: give the layer's cfg", where=args.file)
+            raise usage_error("is for a single layer: give the layer's cfg", option)
     check_outputs(
         [
             *(text.rpartition("=")[2] for text in args.output or ()),

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cim.diagnostics import error
+from cim.diagnostics import usage_error
 
 if TYPE_CHECKING:  # --help needs none of it, nor NumPy
     import numpy as np
@@ -62,10 +62,8 @@ def recording_for(
     """What a run must be recorded into, None if no view is asked for. Raises `CimError`."""
     if not (args.trace or args.vcd):
         if args.trace_from or args.trace_to is not None or args.trace_cores is not None:
-            raise error(
-                "--trace-from, --trace-to and --trace-cores say what --trace or --vcd shows: give one of "
-                "them",
-                where="cim-emu",
+            raise usage_error(
+                "say what --trace or --vcd shows: give one of them", "--trace-from/-to/-cores"
             )
         return None
     from cim.emulator import layout
@@ -73,14 +71,14 @@ def recording_for(
 
     stop = layout.LAST_TIME if args.trace_to is None else args.trace_to
     if stop <= args.trace_from:
-        raise error(f"must be more than --trace-from {args.trace_from}", where=f"--trace-to {stop}")
+        raise usage_error(f"must be more than --trace-from {args.trace_from}", f"--trace-to {stop}")
     unknown = sorted((args.trace_cores or frozenset()) - set(prepared.names))
     if unknown:
         numbers = prepared.names
-        raise error(
+        raise usage_error(
             f"core {unknown[0]} has no program; the image has {len(numbers)} cores, numbers {numbers[0]} "
             f"to {numbers[-1]}",
-            where="--trace-cores",
+            "--trace-cores",
         )
     return Recording(prepared, machine, Window(args.trace_from, stop, args.trace_cores))
 

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from cim.emulator import layout
 from cim.emulator.binned import Binned, equal_parts
+from cim.emulator.channel_names import ROLES, channel_name, roles_of
 from cim.emulator.instruction_texts import InstructionTexts
 from cim.emulator.recording import Recording, releases
 from cim.isa.model import CLASSES
 
 CORES, BUS = 1, 2  # the processes of the trace
 CYCLE = 0.001  # microseconds of the trace
-ROLES = ("AR", "R", "AW", "B", "W")
-TARGET_ROLES = ("AW", "B", "W")
 UTILIZATION_POINTS = 500
 
 
@@ -47,14 +46,6 @@ def perfetto_trace(recording: Recording) -> bytes:
     return msgspec.json.encode(content) + b"\n"
 
 
-def channel_name(number: int, recording: Recording) -> str:
-    """`R`, or `AW of core 3` for a set of its own."""
-    if number < layout.FIRST_OF_TARGETS:
-        return ROLES[number]
-    target, role = divmod(number - layout.FIRST_OF_TARGETS, layout.CHANNELS_OF_TARGET)
-    return f"{TARGET_ROLES[role]} of core {recording.prepared.names[target]}"
-
-
 def _names(recording: Recording) -> list[dict[str, Any]]:
     """What the tracks are called. Thread numbers begin at 1: viewers drop a thread 0."""
     found = [
@@ -67,7 +58,9 @@ def _names(recording: Recording) -> list[dict[str, Any]]:
             name += f" '{core.name}'"
         found.append(_meta("thread_name", CORES, position + 1, name))
     for number in np.unique(recording.records(layout.ON_CHANNEL)["channel"]).tolist():
-        found.append(_meta("thread_name", BUS, number + 1, channel_name(number, recording)))
+        found.append(
+            _meta("thread_name", BUS, number + 1, channel_name(number, recording.prepared))
+        )
     return found
 
 
@@ -165,13 +158,6 @@ def in_flight(
     np.add.at(changes, where, steps)
     values = np.cumsum(changes)
     return moments, values - min(0, int(values.min(initial=0)))
-
-
-def roles_of(channels: NDArray[Any]) -> NDArray[np.int64]:
-    """The channel of set 0 that each channel corresponds to."""
-    numbers = channels.astype(np.int64)
-    own = layout.AW + (numbers - layout.FIRST_OF_TARGETS) % layout.CHANNELS_OF_TARGET
-    return np.where(numbers < layout.FIRST_OF_TARGETS, numbers, own)
 
 
 def utilization(

@@ -36,9 +36,11 @@ class Recording:
     cycles: int = 0
     _parts: list[NDArray[Any]] = field(default_factory=list)
     _calls: list[NDArray[Any]] = field(default_factory=list)
+    _sorted: dict[int, NDArray[Any]] = field(default_factory=dict)
 
     def __call__(self, part: NDArray[Any], cycle: int) -> None:
         """One piece of the trace."""
+        self._sorted.clear()
         # A burst of a store has an address where others have their end.
         ends = np.where(part["kind"] == layout.STORED, part["begin"], part["end"])
         self.cycles = max(self.cycles, cycle, int(ends.max(initial=0)))
@@ -56,10 +58,12 @@ class Recording:
 
     def records(self, kind: int) -> NDArray[Any]:
         """The records of one kind (of `layout`), by begin and then by initiator."""
-        parts = self._calls if kind == layout.ARRIVED else self._parts
-        found = [part[part["kind"] == kind] for part in parts]
-        joined = np.concatenate(found) if found else np.zeros(0, dtype=layout.TRACE)
-        return joined[np.lexsort((joined["core"], joined["begin"]))]
+        if kind not in self._sorted:
+            parts = self._calls if kind == layout.ARRIVED else self._parts
+            found = [part[part["kind"] == kind] for part in parts]
+            joined = np.concatenate(found) if found else np.zeros(0, dtype=layout.TRACE)
+            self._sorted[kind] = joined[np.lexsort((joined["core"], joined["begin"]))]
+        return self._sorted[kind]
 
 
 def releases(recording: Recording) -> list[tuple[Any, Any]]:

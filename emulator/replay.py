@@ -171,10 +171,7 @@ class Replay:
         content, address = self._bytes(event.core, event.at)
         latched = self._latched[event.core]
         begin = address + len(latched)
-        width = self.machine.bus.width_bytes
-        stop = min(
-            address + content.size, (begin // width + 256) * width, (begin // 4096 + 1) * 4096
-        )
+        stop = layout.burst_stop(begin, address + content.size, self.machine.bus.width_bytes)
         latched += self.interpreter.memory[begin:stop].tobytes()
 
     def _load(self, core: int, pc: int) -> None:

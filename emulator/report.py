@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from cim import __version__
 from cim.emulator import charts
+from cim.emulator.channel_names import ROLES
 from cim.emulator.explain import Sources
 from cim.emulator.instruction_texts import InstructionTexts
-from cim.emulator.perfetto import ROLES
 from cim.emulator.report_data import CAUSES, ReportData
 from cim.emulator.stats import Stats
 from cim.emulator.summary import BINDINGS

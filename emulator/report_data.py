@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from cim.emulator import layout
 from cim.emulator.binned import Binned, equal_parts
+from cim.emulator.channel_names import ROLES, roles_of
 from cim.emulator.ideal import Work, measure
-from cim.emulator.perfetto import ROLES, roles_of
 from cim.emulator.prepare import Prepared
 from cim.emulator.run import RunError, execute
 from cim.isa.machine import Machine

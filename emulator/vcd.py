@@ -9,7 +9,7 @@ import numpy as np
 from vcd import VCDWriter
 
 from cim.emulator import layout
-from cim.emulator.perfetto import channel_name
+from cim.emulator.channel_names import channel_name
 from cim.emulator.recording import Recording
 from cim.isa.model import CLASSES
 
@@ -65,7 +65,7 @@ def _channel_changes(recording: Recording, writer: VCDWriter) -> list[tuple[int,
     bursts = recording.records(layout.ON_CHANNEL)
     changes: list[tuple[int, Any, Any]] = []
     for channel in np.unique(bursts["channel"]).tolist():
-        name = channel_name(channel, recording).replace(" ", "_")
+        name = channel_name(channel, recording.prepared).replace(" ", "_")
         owner = writer.register_var("bus", f"{name}_core", "integer", size=32, init=-1)
         mine = bursts[bursts["channel"] == channel]
         for who, begin, end in zip(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cim.emulator import layout
+from cim.emulator.channel_names import channel_name
 from cim.emulator.explain import callers_of, core_text, instruction_text, place
-from cim.emulator.perfetto import channel_name
 from cim.emulator.replay import Replay
 
 
@@ -69,7 +69,7 @@ def _access(replay: Replay, core: int, at: int) -> list[str]:
     holding = mine[(mine["begin"] <= now)]
     lines = []
     for burst in holding:
-        held = channel_name(int(burst["channel"]), replay.recording)
+        held = channel_name(int(burst["channel"]), replay.prepared)
         lines.append(f"  it holds {held} until cycle {burst['end']}")
     for burst in asking[:4]:
         channel = int(burst["channel"])
@@ -81,7 +81,7 @@ def _access(replay: Replay, core: int, at: int) -> list[str]:
         ]  # fmt: skip
         who = f", which {_who(replay, int(others[0]['core']))} has" if others.size else ""
         lines.append(
-            f"  it has asked for {channel_name(channel, replay.recording)} since cycle {burst['since']}{who}; "
+            f"  it has asked for {channel_name(channel, replay.prepared)} since cycle {burst['since']}{who}; "
             f"{ahead.size} bursts come before it, its turn is cycle {burst['begin']}"
         )
     return lines or [

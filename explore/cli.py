@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
             "figures need matplotlib", notes=["pip install 'cim-toolchain[explore]'"]
         ) from None
     mpl.use("agg")
+    _check_folder(Path(args.folder))
     from cim.explore.paper import paper_files, run_paper
 
     results = run_paper(with_networks=not args.no_networks)
@@ -57,6 +59,15 @@ def run(args: argparse.Namespace) -> int:
         f"written to {args.folder}/paper.html, with {len(files) - 1} tables and figures beside it"
     )
     return 0
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise `CimError` if the results could not be written, before minutes are spent on them."""
+    if folder.exists() and not folder.is_dir():
+        raise error("is a file; the results need a folder", where=str(folder))
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise error(f"cannot be made or written: {there} does not allow it", where=str(folder))
 
 
 if __name__ == "__main__":

@@ -135,14 +135,6 @@ def pick(points: Sequence[Point], **wanted: object) -> Iterator[Point]:
             yield point
 
 
-def one(points: Sequence[Point], **wanted: object) -> Point:
-    """The only point with these values. Raises `LookupError` if there is none or several."""
-    found = list(pick(points, **wanted))
-    if len(found) != 1:
-        raise LookupError(f"{len(found)} points have {wanted}")
-    return found[0]
-
-
 def speedups(points: Sequence[Point]) -> dict[Point, float]:
     """Cycles of the sequential scheme by those of each point, all else equal; where both have been run."""
     base = {

@@ -209,7 +209,7 @@ def test_the_documented_session_is_what_the_debugger_says(chain, monkeypatch, ca
     assert cli_as.main(["chain.s", "-o", "chain.o"]) == 0
     assert cli_ld.main(["chain.o", "-o", "chain"]) == 0
     Path("find.dbg").write_text("\n".join(commands) + "\n")
-    assert cli.main(["chain.cfg", "--load", "x=x.npy", "--debug", "find.dbg"]) == 0
+    assert cli.main(["chain.cfg", "--load", "x=x.npy", "-x", "find.dbg"]) == 0
     assert capsys.readouterr().out == session_text
 
 
@@ -230,13 +230,13 @@ def test_the_fixed_program_adds_sixteen_ones(chain, monkeypatch, capsys):
 def test_a_script_that_fails_names_its_line(chain, monkeypatch, capsys):
     monkeypatch.chdir(chain)
     Path("bad.dbg").write_text("info stops\n\n  brake c1\n")
-    assert cli.main(["chain.cfg", "--debug", "bad.dbg"]) == 1
+    assert cli.main(["chain.cfg", "-x", "bad.dbg"]) == 1
     assert (
         "bad.dbg:3:3: error: unknown command 'brake'; did you mean 'break'?"
         in capsys.readouterr().err
     )
-    assert cli.main(["chain.cfg", "--debug", "bad.dbg", "--stats", "s.json"]) == 1
-    assert "--stats cannot be used with --debug" in capsys.readouterr().err
+    assert cli.main(["chain.cfg", "-x", "bad.dbg", "--stats", "s.json"]) == 2
+    assert "--stats: error: cannot be used with --debug" in capsys.readouterr().err
 
 
 def test_commands_from_a_pipe(chain, monkeypatch, capsys):

@@ -100,3 +100,14 @@ def test_without_tensorflow_the_pip_line_is_named(monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "keras", None)
     assert cli.main(["paper"]) == 1
     assert "pip install 'cim-toolchain[tensorflow]'" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_is_refused_before_anything_runs(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(paper, "run_paper", lambda **_: pytest.fail("it ran"))
+    (tmp_path / "file").write_text("")
+    for folder, message in (
+        ("file", "is a file; the results need a folder"),
+        ("file/sub", "does not allow it"),
+    ):
+        assert cli.main(["paper", "-o", str(tmp_path / folder)]) == 1
+        assert message in capsys.readouterr().err
