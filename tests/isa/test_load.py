@@ -1,5 +1,7 @@
 """A spec that does not hold together is refused, with its own message at its own line."""
 
+import re
+
 import pytest
 
 from cim.diagnostics import CimError, Source
