@@ -163,4 +163,8 @@ def test_extensions_are_blocks_of_their_own() -> None:
 
 def test_timing_must_name_every_class() -> None:
     with pytest.raises(CimError, match=r"\[timing\] must have exactly"):
-        read_isa(Source("isa.toml", re.sub(r'^mvm = "core\.mvm_cycles.*\n', "", TEXT, flags=re.M)))
+        read_isa(
+            Source(
+                "isa.toml", re.sub(r'^mvm = "core\.mvm_cycles.*\n', "", TEXT, flags=re.MULTILINE)
+            )
+        )
