@@ -30,7 +30,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,explore,tensorflow]'
 	@touch $@ $(VENV)/.installed
 
 # Every table, figure and claim of the paper, into paper/. Fig. 6 takes its layers from Keras models.

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cim.emulator.summary import BINDINGS
-from cim.explore.measure import Point, pick, speedups
+from cim.explore.measure import Point, pick, side, speedups
 from cim.explore.table1 import Counts
 
 REACHED = 0.95  # of the limit: where a curve "reaches" it
 REGISTER_BYTES = 4
 ATTRIBUTES, ATTRIBUTE_BYTES = 32 * 1024, 1  # of the central scheme that the paper compares with
 PAPER_CORES = 1024
+CALL_LIMITS = {"32x32": 4, "64x64": 2, "128x128": 1}  # percent of the traffic
+PAPER_SCHEMES = ("linear", "cyclic")
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,8 @@ def check_claims(
         _cyclic_ahead(table1),
         _halved_crossbar(table1),
         *_overheads(table1),
-        _bus_enough(table1, 4, 32, "V-B", "4 bytes of bus reach the limit up to 32 cores"),
-        _bus_enough(table1, 32, 128, "V-B", "32 bytes of bus reach the limit up to 128 cores"),
+        _bus_enough(table1, 4, 32, "4 bytes of bus reach the limit up to 32 cores"),
+        _bus_enough(table1, 32, 128, "32 bytes of bus reach the limit up to 128 cores"),
         *_network_claims(networks),
         _memory(),
     ]
@@ -122,27 +124,40 @@ def _counts(counts: Sequence[Compared]) -> Claim:
 
 
 def _best(points: Sequence[Point]) -> Claim:
-    found = _fractions(points, ("linear", "cyclic"))
+    found = _fractions(points, PAPER_SCHEMES)
     best = max(found, key=lambda p: found[p])
     over = sum(value > 0.99 for value in found.values())
+    ring = _fractions(points, ("ring",))
     return Claim(
         "More than 99 % of the theoretical limit", "VI",
-        f"{found[best]:.2%} ({_where(best)}); {over} of {len(found)} points are over 99 %",
+        f"{found[best]:.2%} ({_where(best)}); {over} of {len(found)} points are over 99 %. Ring: "
+        f"{max(ring.values()):.2%}, {sum(value > 0.99 for value in ring.values())} of {len(ring)}",
         found[best] > 0.99,
     )  # fmt: skip
 
 
 def _layer5(points: Sequence[Point]) -> Claim:
-    found = speedups(list(pick(points, label="5")))
-    best = max((p for p in found if p.scheme in ("linear", "cyclic")), key=lambda p: found[p])
+    found = speedups(points)
+    best = _highest(found, "5", PAPER_SCHEMES)
+    others = [_highest(found, label, PAPER_SCHEMES) for label in {p.label for p in points} - {"5"}]
+    rival = max(others, key=lambda p: found[p])
+    ring = _highest(found, "5", ("ring",))
     return Claim(
         "The highest speedup is 16x, for layer 5", "V-B",
-        f"{found[best]:.2f}x ({_where(best)})", round(found[best]) == 16,
+        f"{found[best]:.2f}x ({_where(best)}; ring {found[ring]:.2f}x); of the other layers "
+        f"{found[rival]:.2f}x ({_where(rival)}), where the limit is {rival.p_v}",
+        round(found[best]) == 16 >= round(found[rival]),  # the paper gives whole numbers
     )  # fmt: skip
 
 
+def _highest(found: dict[Point, float], label: str, schemes: Sequence[str]) -> Point:
+    return max(
+        (p for p in found if p.label == label and p.scheme in schemes), key=lambda p: found[p]
+    )
+
+
 def _cyclic_ahead(points: Sequence[Point]) -> Claim:
-    found = _fractions(points, ("linear", "cyclic"))
+    found = _fractions(points, PAPER_SCHEMES)
     gains = []
     for p in found:
         if p.scheme == "cyclic":
@@ -181,7 +196,7 @@ def _halved_crossbar(points: Sequence[Point]) -> Claim:
 
 def _overheads(points: Sequence[Point]) -> list[Claim]:
     claims = []
-    for crossbar, limit in (("32x32", 4), ("64x64", 2), ("128x128", 1)):
+    for crossbar, limit in CALL_LIMITS.items():
         mine = list(pick(points, crossbar=crossbar, scheme="linear"))
         if not mine:
             continue
@@ -200,54 +215,71 @@ def _overheads(points: Sequence[Point]) -> list[Claim]:
     return claims
 
 
-def _bus_enough(points: Sequence[Point], width: int, cores: int, section: str, text: str) -> Claim:
+def _bus_enough(points: Sequence[Point], width: int, cores: int, text: str) -> Claim:
     found = {
         p: value
-        for p, value in _fractions(points, ("linear", "cyclic")).items()
+        for p, value in _fractions(points, PAPER_SCHEMES).items()
         if p.bus_bytes == width and p.cores <= cores
     }
     worst = min(found, key=lambda p: found[p])
     reached = sorted({p.cores for p in found if found[p] >= REACHED})
     return Claim(
-        text, section,
+        text, "V-B",
         f"at least {found[worst]:.1%} of it ({_where(worst)}, {worst.cores} cores); over "
         f"{REACHED:.0%} with up to {max(reached, default=0)} cores", found[worst] >= REACHED,
-        _binds(worst),
+        "" if found[worst] >= REACHED else _binds(worst),
     )  # fmt: skip
 
 
 def _above_90(points: Sequence[Point], width: int, cores: int) -> Claim:
-    found = {
-        p: value
-        for p, value in _fractions(points, ("cyclic",)).items()
-        if p.bus_bytes == width and p.cores <= cores
-    }
-    worst = min(found, key=lambda p: found[p])
-    good = sum(value > 0.9 for value in found.values())
+    """The paper does not say for which crossbar: each is told, and all must hold."""
+    found = {p: v for p, v in _fractions(points, ("cyclic",)).items() if p.bus_bytes == width}
+    within = {p: v for p, v in found.items() if p.cores <= cores}
+    worst = min(within, key=lambda p: within[p])
+    parts = []
+    for crossbar in sorted({p.crossbar for p in found}, key=side):
+        mine = {p: v for p, v in found.items() if p.crossbar == crossbar}
+        least = min((v for p, v in mine.items() if p.cores <= cores), default=1.0)
+        parts.append(f"{crossbar} {least:.1%} (over 90 % up to {_up_to(mine)} cores)")
     return Claim(
         f"Over 90 % of the limit up to {cores} cores with {width} bytes, in the worst layer", "V-C",
-        f"the worst has {found[worst]:.1%} ({_where(worst)}, {worst.cores} cores); {good} of {len(found)} are over 90 %",
-        found[worst] > 0.9, _binds(worst),
+        f"the worst layer by crossbar: {', '.join(parts)}; {sum(v > 0.9 for v in within.values())} of {len(within)} "
+        f"points are over 90 %, the least {within[worst]:.1%} ({_where(worst)}, {worst.cores} cores)",
+        within[worst] > 0.9, "" if within[worst] > 0.9 else _binds(worst),
     )  # fmt: skip
 
 
+def _up_to(found: dict[Point, float]) -> int:
+    """The largest number of cores up to which no point is at 90 % or less."""
+    failed = min((p.cores for p, value in found.items() if value <= 0.9), default=None)
+    return max((p.cores for p in found if failed is None or p.cores < failed), default=0)
+
+
 def _twice_the_bus(points: Sequence[Point]) -> Claim:
+    """Pairs of a crossbar and the one of half its side, where the larger one comes near the limit."""
     found = _fractions(points, ("cyclic",))
-    differences = []
-    for p in found:
-        side = int(p.crossbar.split("x")[0])
-        smaller = list(
-            pick(
-                list(found), label=p.label, crossbar=f"{side // 2}x{side // 2}", bus_bytes=2 * p.bus_bytes,
-                scheme="cyclic",
+    changes = {}
+    for factor in (1, 2):
+        changes[factor] = [
+            found[small] - found[p]
+            for p in found
+            for small in pick(
+                list(found), label=p.label, crossbar=f"{side(p.crossbar) // 2}x{side(p.crossbar) // 2}",
+                bus_bytes=factor * p.bus_bytes,
             )
-        )  # fmt: skip
-        differences += [found[other] - found[p] for other in smaller]
-    similar = sum(abs(difference) <= 0.1 for difference in differences)
+        ]  # fmt: skip
+    kept = {
+        factor: sum(c >= -0.1 for c in mine) / len(mine) if mine else 1.0
+        for factor, mine in changes.items()
+    }
+    told = {
+        factor: f"{kept[factor]:.0%} of {len(mine)} pairs lose at most 10 points of the limit (on average "
+        f"{100 * float(np.mean(mine or [0])):+.1f})"
+        for factor, mine in changes.items()
+    }
     return Claim(
         "Halving the crossbar needs at least twice the bus width for similar performance", "V-C",
-        f"with twice the width {similar} of {len(differences)} pairs are within 10 points; on average "
-        f"{100 * float(np.mean(differences)):+.1f} points", similar >= 0.8 * len(differences),
+        f"with twice the width {told[2]}; with the same width {told[1]}", kept[2] >= 0.95 > kept[1],
     )  # fmt: skip
 
 

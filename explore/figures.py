@@ -13,7 +13,8 @@ from matplotlib.patches import Patch
 
 from cim.emulator import layout
 from cim.emulator.recording import Recording, releases
-from cim.explore.measure import Point, pick, speedups
+from cim.explore.claims import CALL_LIMITS, PAPER_CORES
+from cim.explore.measure import Point, pick, side, speedups
 
 mpl.rcParams.update({
     "font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.7,
@@ -91,7 +92,7 @@ def _draw_timeline(axes: Any, timeline: Timeline) -> None:
 def figure5(points: Sequence[Point], labels: Sequence[str]) -> Figure:
     """Speedup against the limit P_V over the bus width, one panel a layer."""
     found = speedups(points)
-    crossbars = sorted({p.crossbar for p in points}, key=_side)
+    crossbars = sorted({p.crossbar for p in points}, key=side)
     columns = 4
     rows = -(-len(labels) // columns)
     figure = Figure(figsize=(7.2, 1.9 * rows + 0.4), layout="constrained")
@@ -145,10 +146,10 @@ def figure5(points: Sequence[Point], labels: Sequence[str]) -> Figure:
 def figure6(points: Sequence[Point], scheme: str = "cyclic") -> Figure:
     """Speedup by its limit over the number of cores; one panel a crossbar, one line a bus width."""
     found = speedups(points)
-    crossbars = sorted({p.crossbar for p in points}, key=_side)
+    crossbars = sorted({p.crossbar for p in points}, key=side)
     widths = sorted({p.bus_bytes for p in points})
-    figure = Figure(figsize=(7.2, 2.3), layout="constrained")
-    panels = figure.subplots(1, len(crossbars), sharey=True, squeeze=False)[0]
+    figure = Figure(figsize=(7.2, 2.6), layout="constrained")
+    panels = figure.subplots(1, len(crossbars), sharex=True, sharey=True, squeeze=False)[0]
     colours = mpl.colormaps["viridis"](np.linspace(0.05, 0.9, len(widths)))
     markers = "osv^D"
     for axes, crossbar in zip(panels, crossbars, strict=True):
@@ -168,19 +169,24 @@ def figure6(points: Sequence[Point], scheme: str = "cyclic") -> Figure:
                 label=f"{width} bytes",
             )  # fmt: skip
         axes.axhline(0.9, **LIMIT)
+        axes.axvline(PAPER_CORES, **LIMIT | {"linestyle": ":"})
         axes.set_xscale("log", base=2)
+        ticks = [4**power for power in range(1, 6)]
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
         axes.set_title(crossbar, fontsize=8)
         axes.set_xlabel("cores")
     panels[0].set_ylabel("speedup / limit, worst layer")
     panels[0].set_ylim(0, 1.05)
-    panels[-1].legend(title="bus width", fontsize=7)
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, title="bus width", loc="outside lower center", ncols=len(names))
     return figure
 
 
 def figure7(points: Sequence[Point], labels: Sequence[str]) -> Figure:
-    """CALL bytes by bytes of data, per layer and crossbar."""
-    crossbars = sorted({p.crossbar for p in points}, key=_side)
-    figure = Figure(figsize=(4.6, 2.3), layout="constrained")
+    """CALL bytes by bytes of data, per layer and crossbar; dashed what the paper claims for each crossbar."""
+    crossbars = sorted({p.crossbar for p in points}, key=side)
+    figure = Figure(figsize=(4.6, 2.5), layout="constrained")
     axes = figure.subplots()
     width = 0.8 / len(crossbars)
     colours = ("#14324f", "#5b8db8", "#c9d6e4")
@@ -193,10 +199,11 @@ def figure7(points: Sequence[Point], labels: Sequence[str]) -> Figure:
         axes.bar(
             places, shares, width, color=colour, edgecolor="black", linewidth=0.4, label=crossbar
         )
+        axes.axhline(CALL_LIMITS[crossbar], zorder=0, **LIMIT)
     axes.set_xticks(range(len(labels)), [f"{label}" for label in labels])
     axes.set_xlabel("layer of Table I")
     axes.set_ylabel("CALL bytes / data bytes (%)")
-    axes.legend()
+    figure.legend(loc="outside upper center", ncols=len(crossbars))
     return figure
 
 
@@ -228,7 +235,3 @@ def sensitivity(
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
-
-
-def _side(crossbar: str) -> int:
-    return int(crossbar.split("x", maxsplit=1)[0])

@@ -6,6 +6,7 @@ widest one, to which its partial sums are aligned.
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -108,7 +109,9 @@ def run_all(tasks: Sequence[Task], progress: Callable[[int], None] | None = None
     found: dict[int, list[Point]] = {}
     # The largest first, so that none is left over for one process at the end.
     order = sorted(range(len(tasks)), key=lambda at: -_size(tasks[at]))
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    # TensorFlow may have started threads, with which no process can be forked safely.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(os.cpu_count(), context) as pool:
         futures = {pool.submit(run_task, tasks[at]): at for at in order}
         for done, future in enumerate(as_completed(futures), 1):
             found[futures[future]] = future.result()
@@ -148,3 +151,8 @@ def speedups(points: Sequence[Point]) -> dict[Point, float]:
         if key in base:
             found[p] = base[key] / p.cycles
     return found
+
+
+def side(crossbar: str) -> int:
+    """The outputs M of a crossbar `MxN`."""
+    return int(crossbar.partition("x")[0])

@@ -6,6 +6,7 @@ quantizer needs to see; batch normalization keeps its identity, so that folding 
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def network_layers(name: str) -> list[Layer]:
 
 
 def _build(name: str) -> Any:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # no news of missing GPUs
     try:
         import keras
     except ImportError:

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cim.codegen.compile_layer import compile_layer
 from cim.codegen.layer import Layer
+from cim.codegen.mapping import map_layer
 from cim.codegen.onnx_import import import_graph
 from cim.codegen.onnx_load import build_graph
 from cim.codegen.schedule import SCHEMES
@@ -27,6 +28,7 @@ from cim.explore.claims import Claim, Compared, check_claims, compare_counts
 from cim.explore.figures import Timeline
 from cim.explore.measure import Point, Task, bus_runs, run_all, speedups
 from cim.explore.networks import NETWORKS, network_layers
+from cim.explore.past import Fit, HeldBack, fits, held_back
 from cim.explore.table1 import make_layer, read_counts, read_table
 from cim.isa.machine import load_machine
 
@@ -63,6 +65,7 @@ class Results:
     sensitivity: list[Point]
     timelines: list[Timeline]
     claims: list[Claim]
+    fits: list[Fit]
 
 
 def layer_of(model: onnx.ModelProto, name: str) -> Layer:
@@ -85,13 +88,15 @@ def run_paper(with_networks: bool = True) -> Results:
     table1 = [p for p in points if p.label in known and p.settings not in sensitive]
     networks = [p for p in points if p.label not in known]
     table2 = compare_counts(table1, read_counts())
+    sensitivity = [p for p in points if p.settings in sensitive]
     return Results(
         table1=table1,
         table2=table2,
         networks=networks,
-        sensitivity=[p for p in points if p.settings in sensitive],
+        sensitivity=sensitivity,
         timelines=[timeline(scheme) for scheme in SCHEMES],
         claims=check_claims(table1, networks, table2),
+        fits=fits(sensitivity, SENSITIVITY),
     )
 
 
@@ -122,7 +127,10 @@ def _table1_tasks(layers: dict[str, Layer]) -> list[Task]:
 
 
 def _network_tasks() -> list[Task]:
-    """Fig. 6: every convolution that has more than one output vector; equal ones once."""
+    """Fig. 6: every convolution that has more than one output vector; equal ones once.
+
+    Where one core holds all rows of the kernel matrix there is nothing to synchronize, and no run.
+    """
     tasks = []
     seen = set()
     for network in NETWORKS:
@@ -136,7 +144,9 @@ def _network_tasks() -> list[Task]:
             label = f"{network} {ky}x{kx}x{channels * layer.groups}x{outputs} at {height}x{width}"
             label += f" in {layer.groups} groups" if layer.groups > 1 else ""
             for crossbar in NETWORK_CROSSBARS:
-                for scheme in ("sequential", "cyclic", "ring"):
+                if map_layer(layer, crossbar, crossbar).p_v == 1:
+                    continue
+                for scheme in SCHEMES:
                     runs = bus_runs(NETWORK_BUSES)
                     tasks.append(_task(label, layer, crossbar, scheme, NETWORK_BUSES[-1], runs))
     return tasks
@@ -228,6 +238,12 @@ def paper_files(results: Results, folder: Path) -> dict[Path, bytes]:
     files[folder / "fig6.csv"] = points_csv(results.networks)
     files[folder / "fig7.csv"] = points_csv([p for p in results.table1 if p.scheme == "linear"])
     files[folder / "sensitivity.csv"] = points_csv(results.sensitivity)
+    files[folder / "held_back.csv"] = _held_back_csv(
+        [
+            *held_back(results.table1),
+            *held_back(results.networks),
+        ]
+    )
     files[folder / "claims.csv"] = _csv([asdict(claim) for claim in results.claims])
     files[folder / "paper.html"] = paper_page(results, vectors)
     return files
@@ -249,6 +265,19 @@ def _table2_csv(rows: Sequence[Compared]) -> bytes:
     names = ("cores", "load_values", "store_values", "calls")
     return _csv([
         asdict(row) | {f"{name}_diff": d for name, d in zip(names, row.differences, strict=True)}
+        for row in rows
+    ])  # fmt: skip
+
+
+def _held_back_csv(rows: Sequence[HeldBack]) -> bytes:
+    return _csv([
+        {
+            "label": row.best.label, "crossbar": row.best.crossbar, "bus_bytes": row.best.bus_bytes,
+            "cores": row.best.cores, **{f"{s}_of_limit": round(v, 4) for s, v in row.shares.items()},
+            "best": row.best.scheme, "cycles": row.best.cycles, "lower_bound": row.best.lower_bound,
+            "binding": row.best.binding, "fullest_channel": row.best.fullest_channel,
+            "fullest_share": row.best.fullest_share,
+        }
         for row in rows
     ])  # fmt: skip
 

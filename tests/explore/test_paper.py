@@ -80,7 +80,7 @@ def test_files(points, tmp_path):
         content = io.BytesIO()
         figure.savefig(content, format="svg")
         texts[name] = content.getvalue().decode()
-    results = paper.Results(points, compared, [], [], timelines, claims)
+    results = paper.Results(points, compared, [], [], timelines, claims, [])
     page = paper_page(results, texts).decode()
     assert page.count("<figure>") == 4
     assert "http" not in page.replace("http://www.w3.org", "")  # the names of SVG's own namespaces
