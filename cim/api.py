@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,14 +86,15 @@ def compile(  # noqa: A001  (as people would call it)
     sync: str = "linear",
     dims: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
+    host: Collection[str] = (),
 ) -> Program:
     """Compile an ONNX file for a machine: a preset or an `arch.toml`, with `SECTION.KEY=VALUE` settings.
 
     `sync` is the scheme: sequential, linear, cyclic or ring. `dims` and `input_shapes` fix symbolic
-    dimensions. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
+    dimensions, `host` names nodes that stay on the host. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
     """
     compiled = compile_model(
-        model, load_machine(arch, settings), sync, dims=dims, input_shapes=input_shapes
+        model, load_machine(arch, settings), sync, dims=dims, input_shapes=input_shapes, host=host
     )
     files = compiled.files()
     folder = tempfile.mkdtemp(prefix="cim-")

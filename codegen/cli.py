@@ -45,7 +45,9 @@ def _main(argv: list[str] | None) -> int:
     # Imported late: --help must not wait for onnx.
     from cim.codegen.driver import compile_model
 
-    model = compile_model(path, machine, arguments.sync, arguments.layer, dims, shapes)
+    model = compile_model(
+        path, machine, arguments.sync, arguments.layer, dims, shapes, arguments.host
+    )
     stage = "assembly" if arguments.assembly else "object" if arguments.objects else "image"
     with _progress(len(model.layers)) as advance:
         files = model.files(stage, advance)
@@ -94,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="NAME=1x3x48x192",
         help="fix an input's shape",
+    )
+    parser.add_argument(
+        "--host", action="append", default=[], metavar="NODE", help="leave this node to the host"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print no report")
     return parser

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,18 +121,19 @@ def compile_model(
     layer: str | None = None,
     dims: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
+    host: Collection[str] = (),
 ) -> CompiledModel:
     """Compile an ONNX model for a machine (default: the preset `default`).
 
-    `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions.
-    Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
+    `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions; `host`
+    names nodes that stay on the host. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
     layer that does not fit the machine.
     """
     if scheme not in SCHEMES:
         raise error(f"unknown scheme '{scheme}'{did_you_mean(scheme, SCHEMES)}")
     machine = machine or load_machine()
     path = Path(path)
-    imported = import_model(path, dims or {}, input_shapes or {})
+    imported = import_model(path, dims or {}, input_shapes or {}, host)
     chosen = imported.layers if layer is None else (_named_layer(imported, layer, str(path)),)
     taken = {path.stem.lower()}  # the network's own files
     compiled = tuple(

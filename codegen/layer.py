@@ -14,12 +14,21 @@ from cim.isa.numerics import SHORT_NAMES
 
 @dataclass(frozen=True)
 class Activation:
-    """`kind` is none, relu, leaky_relu (slope `alpha` below 0) or clip (to `low`..`high`, may be infinite)."""
+    """`kind` is none, relu, leaky_relu or clip (to `low`..`high`, may be infinite).
+
+    Below 0 a leaky_relu has the slope `alpha`, or where `slopes` are given one of them per output channel.
+    """
 
     kind: str = "none"
     alpha: float = 0.0
+    slopes: tuple[float, ...] = ()
     low: float = -np.inf
     high: float = np.inf
+
+    @property
+    def slope(self) -> NDArray[np.float32]:
+        """The slope or slopes of a leaky_relu, float32 [] or [K]."""
+        return np.array(self.slopes or self.alpha, dtype=np.float32)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.codegen.layer import Layer
+from cim.codegen.onnx_affine import affine_after
 from cim.codegen.onnx_geometry import Geometry, geometry_of
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import (
     Match,
-    added_operand,
     fused_activation,
     required_constant,
     row_vector,
@@ -24,7 +24,7 @@ FLOAT = np.dtype(np.float32)
 
 
 def float_layer(graph: Graph, node: Node) -> Match:
-    """The layer of a Conv, Gemm or MatMul, with the bias Add of a MatMul and a fused activation.
+    """The layer of a Conv, Gemm or MatMul, with what its weights take in and a fused activation.
 
     Raises `NotMappedError` for what cannot run on the cores.
     """
@@ -35,17 +35,17 @@ def float_layer(graph: Graph, node: Node) -> Match:
             raise NotMappedError(f"the type of the {role}", dtype or "not known", "float32")
     geometry = geometry_of(graph, node, x, weights)
     bias = _bias(graph, node, geometry)
-    value = node.outputs[0]
-    nodes = [node]
-    if node.operator == "MatMul":
-        add, bias = _added_bias(graph, value, geometry)
-        if add is not None:
-            nodes.append(add)
-            value = add.outputs[0]
-    fused = fused_activation(graph, value)
     matrix = geometry.hwio(weights)
     if node.operator == "Gemm":
         matrix = matrix * np.float32(node.attribute("alpha", 1.0))
+    axis = 1 if geometry.layout == "NCHW" else len(geometry.output_shape) - 1
+    affine = affine_after(graph, node.outputs[0], geometry.output_shape, axis)
+    fused = fused_activation(graph, affine.value, geometry.output_shape, axis)
+    scale, shift = affine.scale * fused.scale, affine.shift * fused.scale + fused.shift
+    if np.any(scale != 1):
+        matrix = (matrix * scale).astype(FLOAT)
+    if affine.nodes or fused.scale != 1 or fused.shift != 0:
+        bias = ((0 if bias is None else bias) * scale + shift).astype(FLOAT)
     layer = Layer(
         name=node.name,
         operator=node.operator,
@@ -65,7 +65,7 @@ def float_layer(graph: Graph, node: Node) -> Match:
         activation=fused.activation,
         quantization=None,
     )
-    return Match(layer, (*nodes, *fused.nodes))
+    return Match(layer, (node, *affine.nodes, *fused.nodes))
 
 
 def _bias(graph: Graph, node: Node, geometry: Geometry) -> NDArray[Any] | None:
@@ -83,18 +83,3 @@ def _bias(graph: Graph, node: Node, geometry: Geometry) -> NDArray[Any] | None:
             )
         bias = row * np.float32(beta)
     return bias.astype(FLOAT)
-
-
-def _added_bias(
-    graph: Graph, value: str, geometry: Geometry
-) -> tuple[Node | None, NDArray[Any] | None]:
-    """A constant that is added to every row of a product, and the Add; else None twice."""
-    found = added_operand(graph, value)
-    if found is None:
-        return None, None
-    add, other = found
-    constant = graph.constant(other)
-    if constant is None:
-        return None, None
-    row = row_vector(constant, geometry.output_shape)
-    return (None, None) if row is None else (add, row.astype(FLOAT))

@@ -7,6 +7,7 @@ as the QuantizeLinear that a quantizer leaves there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,74 @@ def fold_constants(model: onnx.ModelProto) -> bool:
     del graph.value_info[:]
     graph.value_info.extend(infos)
     return changed
+
+
+def drop_identities(model: onnx.ModelProto) -> None:
+    """Take out Identity, and Dropout as it is outside training, in place.
+
+    One that joins a graph input or constant to a graph output stays, and so does one whose value a
+    subgraph reads.
+    """
+    graph = model.graph
+    captured = set(_subgraph_text(graph))
+    fixed = {v.name for v in (*graph.input, *graph.output)} | {t.name for t in graph.initializer}
+    outputs = {value.name for value in graph.output}
+    training = {
+        tensor.name: bool(numpy_helper.to_array(tensor).any())
+        for tensor in graph.initializer
+        if tensor.data_type == onnx.TensorProto.BOOL
+    }
+    uses: dict[str, list[tuple[Any, int]]] = {}
+    makers: dict[str, tuple[Any, int]] = {}
+    for node in graph.node:
+        for place, name in enumerate(node.input):
+            uses.setdefault(name, []).append((node.input, place))
+        for place, name in enumerate(node.output):
+            makers[name] = (node.output, place)
+    kept = []
+    for node in graph.node:
+        if not _passes_on(node, uses, outputs, training) or captured.intersection((node.input[0], node.output[0])):  # fmt: skip
+            kept.append(node)
+            continue
+        source, target = node.input[0], node.output[0]
+        if target not in outputs:
+            for names, place in uses.pop(target, []):
+                names[place] = source
+                uses[source].append((names, place))
+        elif source not in fixed and source in makers:
+            for names, place in (*uses.pop(source, []), makers[source]):
+                names[place] = target
+                uses.setdefault(target, []).append((names, place))
+            makers[target] = makers.pop(source)
+        else:
+            kept.append(node)
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
+def _passes_on(
+    node: onnx.NodeProto, uses: dict[str, Any], outputs: set[str], training: dict[str, bool]
+) -> bool:
+    """Whether the node's one used output is its first input."""
+    if node.domain not in STANDARD_DOMAINS or not node.input or not node.input[0]:
+        return False
+    if node.op_type == "Identity":
+        return True
+    if node.op_type != "Dropout" or any(name in uses or name in outputs for name in node.output[1:] if name):  # fmt: skip
+        return False
+    mode = node.input[2] if len(node.input) > 2 else ""
+    return not mode or training.get(mode, True) is False
+
+
+def _subgraph_text(graph: onnx.GraphProto) -> Iterator[str]:
+    """Every name that stands in a subgraph of a node."""
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                for deeper in inner.node:
+                    yield from (*deeper.input, *deeper.output)
+                yield from (value.name for value in inner.output)
+                yield from _subgraph_text(inner)
 
 
 class _Constants:

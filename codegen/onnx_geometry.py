@@ -21,6 +21,7 @@ WEIGHT_INPUT = {
     "MatMul": 1,
     "MatMulInteger": 1,
     "QLinearMatMul": 3,
+    "com.microsoft.QGemm": 3,
 }
 
 
@@ -173,7 +174,7 @@ def multiply_accumulates(graph: Graph, node: Node) -> int:
         return int(np.prod(x, dtype=np.int64) * np.prod(weights[1:], dtype=np.int64))
     if operator in CONVOLUTIONS:
         depth = int(np.prod(weights[1:], dtype=np.int64))
-    elif operator == "Gemm" and node.attribute("transA", 0):
+    elif operator.endswith("Gemm") and node.attribute("transA", 0):
         depth = x[0]
     else:
         depth = x[-1]

@@ -73,12 +73,18 @@ class Graph:
     """A checked model with fixed input shapes, all data loaded, constants folded to initializers.
 
     `nodes` are the live ones, those that an output needs, in topological order. `inputs` are the
-    values that a run must give; an input with an initializer is a constant.
+    values that a run must give; an input with an initializer is a constant. `host` names the nodes that
+    the user wants on the host. `given` is the model before nodes were rewritten, for comparing.
     """
 
-    def __init__(self, model: onnx.ModelProto, path: str) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, path: str, host: frozenset[str] = frozenset(),
+        given: onnx.ModelProto | None = None,
+    ) -> None:  # fmt: skip
         self.model = model
         self.path = path
+        self.host = host
+        self.given = model if given is None else given
         graph = model.graph
         self.initializers = {tensor.name: tensor for tensor in graph.initializer}
         self.sparse = {tensor.values.name: tensor for tensor in graph.sparse_initializer}
@@ -87,7 +93,6 @@ class Graph:
         self._values = {v.name: v for v in (*graph.value_info, *graph.output, *graph.input)}
         self._decoded: dict[str, NDArray[Any]] = {}
         every = _named(graph.node)
-        self._every = every
         self.producer = {name: node for node in every for name in node.outputs}
         self.nodes = tuple(self._live(every))
         self._uses: dict[str, list[Node]] = {}
@@ -96,11 +101,11 @@ class Graph:
                 self._uses.setdefault(name, []).append(node)
 
     def named_model(self) -> onnx.ModelProto:
-        """The whole model, its nodes under their unique names."""
+        """The whole model as it was given, its nodes under their unique names."""
         model = onnx.ModelProto()
-        model.CopyFrom(self.model)
+        model.CopyFrom(self.given)
         del model.graph.node[:]
-        model.graph.node.extend(node.named_proto() for node in self._every)
+        model.graph.node.extend(node.named_proto() for node in _named(self.given.graph.node))
         return model
 
     def _live(self, nodes: list[Node]) -> list[Node]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from cim.codegen.layer import Layer
+from cim.codegen.onnx_custom import QGEMM
 from cim.codegen.onnx_float import float_layer
 from cim.codegen.onnx_geometry import multiply_accumulates
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_load import load_graph
 from cim.codegen.onnx_operands import Match
-from cim.codegen.onnx_quantized import integer_layer, qdq_layer, qlinear_layer
+from cim.codegen.onnx_quantized import integer_layer, qdq_layer, qgemm_layer, qlinear_layer
 from cim.codegen.onnx_reasons import NotMappedError, Reason
+from cim.codegen.onnx_transposed import conv_transpose
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +60,14 @@ def import_model(
     path: str | os.PathLike[str],
     dims: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
+    host: Collection[str] = (),
 ) -> Imported:
     """Read a model and find the layers that the CIM cores can run.
 
-    `dims` fixes symbolic dimensions (`--dim`), `input_shapes` inputs (`--input-shape`). Raises
+    `host` names nodes that stay on the host. `dims` fixes symbolic dimensions (`--dim`), `input_shapes` inputs (`--input-shape`). Raises
     `CimError` as `load_graph` does; a node that cannot be mapped is no error.
     """
-    return import_graph(load_graph(path, dims, input_shapes))
+    return import_graph(load_graph(path, dims, input_shapes, host))
 
 
 def import_graph(graph: Graph) -> Imported:
@@ -96,7 +99,15 @@ def import_graph(graph: Graph) -> Imported:
 def _recognize(graph: Graph, node: Node) -> Match | None:
     """The layer at a matrix operator; None for other operators. Raises `NotMappedError`."""
     find = RECOGNIZED.get(node.operator)
+    if find is not None and node.name in graph.host:
+        raise NotMappedError("it", "asked for on the host (--host)", "left to the cores")
     return find(graph, node) if find is not None else None
+
+
+def _conv_transpose(graph: Graph, node: Node) -> Match:
+    """A ConvTranspose that could not be rewritten: says why."""
+    conv_transpose(graph, node)
+    raise AssertionError(f"{node.name} can be rewritten")
 
 
 def _float_or_qdq(graph: Graph, node: Node) -> Match:
@@ -108,12 +119,14 @@ def _float_or_qdq(graph: Graph, node: Node) -> Match:
 
 RECOGNIZED: dict[str, Callable[[Graph, Node], Match]] = {
     "Conv": _float_or_qdq,
+    "ConvTranspose": _conv_transpose,
     "Gemm": _float_or_qdq,
     "MatMul": _float_or_qdq,
     "QLinearConv": qlinear_layer,
     "QLinearMatMul": qlinear_layer,
     "ConvInteger": integer_layer,
     "MatMulInteger": integer_layer,
+    QGEMM: qgemm_layer,
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import onnx
@@ -11,8 +11,11 @@ from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-un
 from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
 from onnx import checker, external_data_helper, inliner, shape_inference
 
-from cim.codegen.onnx_fold import fold_constants
+from cim.codegen.onnx_custom import add_custom_types
+from cim.codegen.onnx_fold import drop_identities, fold_constants
+from cim.codegen.onnx_forms import REWRITERS
 from cim.codegen.onnx_graph import STANDARD_DOMAINS, Graph, fixed_shape
+from cim.codegen.onnx_rewrite import rewritten
 from cim.diagnostics import CimError, Diagnostic, Note, did_you_mean, error
 from cim.files import read_bytes
 
@@ -24,17 +27,18 @@ def load_graph(
     path: str | os.PathLike[str],
     dims: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
+    host: Collection[str] = (),
 ) -> Graph:
     """Read a model.
 
-    `dims` gives values to symbolic dimensions, `input_shapes` whole shapes to inputs. A symbolic
+    `host` names nodes that stay on the host. `dims` gives values to symbolic dimensions, `input_shapes` whole shapes to inputs. A symbolic
     first dimension that neither fixes is 1. Raises `CimError` for a file that cannot be read, is no
     ONNX, has another opset, lacks its external data or fails the ONNX checker, for names that the
     model does not have, and for every dimension that is still unknown.
     """
     name = str(path)
     model = parse_model(read_bytes(name), name, str(Path(name).resolve().parent))
-    return build_graph(model, name, dims or {}, input_shapes or {})
+    return build_graph(model, name, dims or {}, input_shapes or {}, host)
 
 
 def build_graph(
@@ -42,16 +46,34 @@ def build_graph(
     path: str,
     dims: Mapping[str, int],
     input_shapes: Mapping[str, tuple[int, ...]],
+    host: Collection[str] = (),
 ) -> Graph:
     """The graph of a checked model, which is changed; `path` names it in messages.
 
-    Raises `CimError` as `load_graph` does for shapes.
+    Raises `CimError` as `load_graph` does for shapes, and for a name in `host` that no node has.
     """
     _drop_constant_inputs(model)
     model = _infer(_fix_shapes(model, path, dims, input_shapes), path)
     while fold_constants(model):  # a folded Reshape shape lets inference reach further
         model = _infer(model, path)
-    return Graph(model, path)
+    drop_identities(model)
+    graph = Graph(model, path, frozenset(host))
+    _require_nodes(graph)
+    return rewritten(graph, REWRITERS, lambda changed: _infer(changed, path))
+
+
+def _require_nodes(graph: Graph) -> None:
+    """Every name in `host` must be a node's."""
+    names = [node.name for node in graph.nodes]
+    unknown = sorted(graph.host.difference(names))
+    if unknown:
+        raise CimError(
+            Diagnostic(
+                f"--host names '{name}', the model has no such node{did_you_mean(name, names)}",
+                where=graph.path,
+            )
+            for name in unknown
+        )
 
 
 def parse_model(content: bytes, path: str, folder: str) -> onnx.ModelProto:
@@ -258,7 +280,8 @@ def _infer(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
     del model.graph.value_info[:]
     model.graph.value_info.extend(known)
     model.graph.value_info.extend(v for name, v in missing.items() if name not in outputs)
-    return _inferred(model, path) if missing else model
+    model = _inferred(model, path) if missing else model
+    return _inferred(model, path) if add_custom_types(model) else model
 
 
 def _inferred(model: onnx.ModelProto, path: str) -> onnx.ModelProto:

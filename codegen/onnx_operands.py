@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.codegen.layer import Activation, Layer
+from cim.codegen.onnx_affine import channel_vector
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_reasons import NotMappedError
 
@@ -49,25 +50,53 @@ def without_zeros(bias: NDArray[Any]) -> NDArray[Any] | None:
 
 @dataclass(frozen=True)
 class Fused:
-    """An activation, the nodes that it stands for (none or one), and the value after it."""
+    """An activation, the nodes that it stands for (none or one), and the value after it.
+
+    It works on sum * scale + shift, which a float layer's weights and bias take in.
+    """
 
     activation: Activation
     nodes: tuple[Node, ...]
     value: str
+    scale: float = 1.0
+    shift: float = 0.0
 
 
-def fused_activation(graph: Graph, value: str) -> Fused:
-    """The Relu, LeakyRelu or Clip that alone uses `value`, else no activation."""
+def fused_activation(graph: Graph, value: str, shape: tuple[int, ...], axis: int) -> Fused:
+    """The Relu, LeakyRelu, PRelu, Clip or HardSigmoid that alone uses `value`, else no activation.
+
+    `axis` is the channel axis of the value's `shape`. A HardSigmoid has scale and shift of its own.
+    """
     node = graph.sole_consumer(value)
-    activation = _activation(graph, node, value) if node is not None else None
-    if node is None or activation is None:
+    if node is None or node.input(0) != value:
         return Fused(Activation(), (), value)
-    return Fused(activation, (node,), node.outputs[0])
+    scale, shift = 1.0, 0.0
+    activation: Activation | None
+    if node.operator == "HardSigmoid":
+        scale = float(node.attribute("alpha", 0.2))
+        shift = float(node.attribute("beta", 0.5))
+        activation = Activation("clip", low=0.0, high=1.0)
+    elif node.operator == "PRelu":
+        activation = _slopes(graph, node, shape, axis)
+    else:
+        activation = _activation(graph, node)
+    if activation is None or not np.isfinite([scale, shift]).all():
+        return Fused(Activation(), (), value)
+    return Fused(activation, (node,), node.outputs[0], scale, shift)
 
 
-def _activation(graph: Graph, node: Node, value: str) -> Activation | None:
-    if node.input(0) != value:
+def _slopes(graph: Graph, node: Node, shape: tuple[int, ...], axis: int) -> Activation | None:
+    """A PRelu whose constant slopes are one a channel."""
+    constant = graph.constant(node.input(1))
+    slopes = channel_vector(constant, shape, axis) if constant is not None else None
+    if slopes is None or slopes.dtype != np.float32 or not np.isfinite(slopes).all():
         return None
+    if np.all(slopes == slopes[0]):
+        return Activation("leaky_relu", alpha=float(slopes[0]))
+    return Activation("leaky_relu", slopes=tuple(slopes.tolist()))
+
+
+def _activation(graph: Graph, node: Node) -> Activation | None:
     if node.operator == "Relu":
         return Activation("relu")
     if node.operator == "LeakyRelu":

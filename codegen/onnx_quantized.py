@@ -16,6 +16,7 @@ from cim.codegen.layer import Activation, Layer, Quantization
 from cim.codegen.onnx_geometry import Geometry, geometry_of
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import (
+    Fused,
     Match,
     added_operand,
     fused_activation,
@@ -90,7 +91,10 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
         bias = _integer_bias(graph, other, unit, geometry)
         nodes.append(add)
         value = add.outputs[0]
-    fused = fused_activation(graph, value)
+    axis = 1 if geometry.layout == "NCHW" else len(geometry.output_shape) - 1
+    fused = fused_activation(graph, value, geometry.output_shape, axis)
+    if fused.scale != 1 or fused.shift != 0:
+        fused = Fused(Activation(), (), value)  # only float weights can take it in
     quantize = _quantize_node(graph, fused.value)
     output = Output(
         quantize.outputs[0],
@@ -119,6 +123,37 @@ def qlinear_layer(graph: Graph, node: Node) -> Match:
         _zero_point(graph, node.input(7), "y_zero_point"),
     )
     weights = Weights(values, scale, zero_point)
+    return _match(graph, node, geometry, x, weights, output, Finish(bias, Activation(), (node,)))
+
+
+def qgemm_layer(graph: Graph, node: Node) -> Match:
+    """The layer of a QGemm with an 8-bit output. Raises `NotMappedError` like `qdq_layer`.
+
+    Its C is in units of alpha * a_scale * b_scale, and so alpha is taken into the weights' scale.
+    """
+    x = Input(
+        node.input(0),
+        _scale(graph, node.input(1), "a_scale"),
+        _zero_point(graph, node.input(2), "a_zero_point"),
+    )
+    values = required_constant(graph, node.input(3), "weights")
+    geometry = geometry_of(graph, node, x.name, values)
+    scale = _vector(graph, node.input(4), "w_scale", values, geometry).astype(np.float32)
+    zero_point = np.zeros(1, dtype=np.int32)
+    if node.input(5):
+        zero_point = _vector(graph, node.input(5), "w_zero_point", values, geometry).astype(
+            np.int32
+        )
+    bias = None
+    if node.input(6):
+        stored = required_constant(graph, node.input(6), "C")
+        bias = _same_rows(stored.astype(np.int64), geometry.output_shape).astype(np.int32)
+    output = Output(
+        node.outputs[0],
+        _scale(graph, node.input(7), "y_scale"),
+        _zero_point(graph, node.input(8), "y_zero_point"),
+    )
+    weights = Weights(values, scale * np.float32(node.attribute("alpha", 1.0)), zero_point)
     return _match(graph, node, geometry, x, weights, output, Finish(bias, Activation(), (node,)))
 
 

@@ -45,9 +45,9 @@ def requantization(layer: Layer, mode: str) -> Requantization:
     channels = layer.weights.shape[3]
     one = np.ones(channels, dtype=np.float32)
     if q is None or q.y_scale is None:
-        slope = layer.activation.alpha if layer.activation.kind == "leaky_relu" else 1.0
+        slope = layer.activation.slope if layer.activation.kind == "leaky_relu" else np.float32(1)
         clip = _float_bounds(layer.activation) if q is None else (None, None)
-        return Requantization(one, one, one * np.float32(slope), 0, layer.bias, clip)
+        return Requantization(one, one, one * slope, 0, layer.bias, clip)
     product = np.broadcast_to(q.x_scale * q.w_scale, (channels,)).astype(np.float32)
     y_scale = np.float32(q.y_scale)
     adc_mul, mul_pos, bias = one, product / y_scale, layer.bias
@@ -72,14 +72,14 @@ def partial_sum_scale(layer: Layer, q: Quantization) -> np.float32:
     """p_scale of mode i8n: what one step of an int8 partial sum stands for.
 
     p_scale = y_scale * R / 127, R the farthest that the OFM's type reaches from its zero point,
-    divided by the slope of a LeakyRelu between 0 and 1, whose negative sums are wider than its
-    outputs.
+    divided by the least slope between 0 and 1 of a LeakyRelu or PRelu, whose negative sums are wider than
+    its outputs.
     """
     limits = np.iinfo(layer.output_dtype)
     reach = np.float32(max(int(limits.max) - q.y_zp, q.y_zp - int(limits.min)))
-    slope = np.float32(layer.activation.alpha)
-    if layer.activation.kind == "leaky_relu" and 0 < slope < 1:
-        reach = reach / slope
+    slopes = layer.activation.slope.reshape(-1)
+    if layer.activation.kind == "leaky_relu" and np.any((slopes > 0) & (slopes < 1)):
+        reach = reach / slopes[(slopes > 0) & (slopes < 1)].min()
     assert q.y_scale is not None
     return np.float32(np.float32(q.y_scale) * reach / np.float32(127))
 
@@ -101,7 +101,7 @@ def _below_zero(factor: NDArray[np.float32], activation: Activation) -> NDArray[
     if activation.kind == "relu":
         return np.zeros_like(factor)
     if activation.kind == "leaky_relu":
-        return factor * np.float32(activation.alpha)
+        return factor * activation.slope
     return factor
 
 

@@ -1,7 +1,7 @@
 """A layer as an ONNX model of its own, for `cim-emu --check` and any other runtime.
 
 Input `x`, output `y`. Initializers: `w`, `b`, `x_scale`, `x_zp`, `w_scale`, `w_zp`, `b_scale`,
-`y_scale`, `y_zp`, and the bounds of a Clip as `low` and `high`; each only where the layer has it.
+`y_scale`, `y_zp`, `slope` of a PRelu, and the bounds of a Clip as `low` and `high`; each only where the layer has it.
 """
 
 from __future__ import annotations
@@ -136,6 +136,14 @@ class _Builder:
         activation = self.layer.activation
         if activation.kind == "relu":
             return self.node("Relu", [value], output)
+        if activation.slopes:
+            along = (
+                (-1, *(1 for _ in self.layer.output_shape[2:]))
+                if self.layer.layout == "NCHW"
+                else (-1,)
+            )
+            self.constant("slope", activation.slope.reshape(along))
+            return self.node("PRelu", [value, "slope"], output)
         if activation.kind == "leaky_relu":
             return self.node("LeakyRelu", [value], output, alpha=float(activation.alpha))
         if activation.kind == "clip":

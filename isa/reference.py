@@ -61,7 +61,7 @@ class Described(Protocol):
 
     @property
     def alpha(self) -> float:
-        """The slope of a leaky_relu."""
+        """The slope of a leaky_relu whose reference has no `slope`, one a channel."""
         ...
 
     @property
@@ -191,7 +191,7 @@ def _float(
     if layer.activation == "relu":
         return np.maximum(y, 0)
     if layer.activation == "leaky_relu":
-        return np.where(y >= 0, y, y * layer.alpha)
+        return np.where(y >= 0, y, y * _slopes(layer, numbers).astype(np.float64))
     return np.minimum(np.maximum(y, numbers.get("low", -np.inf)), numbers.get("high", np.inf))
 
 
@@ -252,9 +252,10 @@ def _narrow_factors(
     limits = np.iinfo(OUTPUT_TYPES[ofm])
     zero_point = int(numbers["y_zp"])
     reach = np.float32(max(limits.max - zero_point, zero_point - limits.min))
-    slope = np.float32(layer.alpha)
-    if layer.activation == "leaky_relu" and 0 < slope < 1:
-        reach = np.float32(reach / slope)
+    if layer.activation == "leaky_relu":
+        slopes = _slopes(layer, numbers)
+        least = min((slope for slope in slopes if 0 < slope < 1), default=np.float32(1))
+        reach = np.float32(reach / least)
     y_scale = np.float32(numbers["y_scale"])
     step = np.float32(np.float32(y_scale * reach) / np.float32(127))  # p_scale
     adc = _float32(_float32(numbers["x_scale"] * numbers["w_scale"]) / step)
@@ -288,7 +289,7 @@ def _requantize(
     if layer.activation == "relu":
         below = np.float32(0)
     elif layer.activation == "leaky_relu":
-        below = _float32(factor * np.float32(layer.alpha))
+        below = _float32(factor * _slopes(layer, numbers))
     scaled = sums.astype(np.float32) * np.where(sums >= 0, factor, below).astype(np.float32)
     y = np.clip(_round(scaled) + zero_point, limits.min, limits.max)
     for name, apply in (("low", np.maximum), ("high", np.minimum)):
@@ -297,6 +298,11 @@ def _requantize(
                 steps = _round(_float32(numbers[name]) / np.float32(numbers["y_scale"]))
             y = apply(y, np.clip(steps + zero_point, limits.min, limits.max))
     return y
+
+
+def _slopes(layer: Described, numbers: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
+    """The slopes of a leaky_relu: one, or one a channel."""
+    return _float32(numbers.get("slope", layer.alpha)).reshape(-1)
 
 
 def _float32(values: Any) -> NDArray[np.float32]:

@@ -11,6 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from cim.asm.image import LayerDescription, Reference
 from cim.codegen.onnx_import import Imported, LayerUnit, import_graph, import_model
 from cim.codegen.onnx_load import build_graph, parse_model
+from cim.codegen.partition import LayerStep, partition
 from cim.codegen.reference_model import reference_model
 from cim.explore.table1 import make_layer
 from cim.isa.reference import reference_output
@@ -185,3 +186,23 @@ def evaluate(layer, x):
         y = np.clip(y, activation.low, activation.high)
     y = y.astype(layer.output_dtype)
     return (y if layer.layout == "ROWS" else y.T).reshape(layer.output_shape)
+
+
+def execute(parts, feeds, sessions=None):
+    """All outputs of a partition, layers by the golden reference and host steps by onnxruntime."""
+    values = dict(feeds)
+    for number, step in enumerate(parts.steps):
+        if isinstance(step, LayerStep):
+            layer = step.layer
+            values[layer.output_name] = reference(layer, values[layer.input_name])
+            continue
+        runtime = session(step.model) if sessions is None else sessions[number]
+        found = runtime.run(list(step.outputs), {name: values[name] for name in step.inputs})
+        values |= dict(zip(step.outputs, found, strict=True))
+    return [values[name] for name in parts.outputs]
+
+
+def run_whole(made, feeds):
+    """A model's outputs by its layers and host steps, and its layers."""
+    found = imported(made)
+    return execute(partition(found), feeds), found.layers

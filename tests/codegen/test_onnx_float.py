@@ -15,7 +15,6 @@ from tests.codegen.models import (
     reasons,
     reference,
     run,
-    run_reference,
     value,
 )
 
@@ -91,31 +90,6 @@ def test_conv(case, has_bias, activation, seed):
     assert layer.output_shape == expected.shape
     close(evaluate(layer, x), expected)
     close(reference(layer, x), expected)
-
-
-C_SHAPES = [None, (), (1,), (5,), (1, 5), (1, 1), (4, 1), (4, 5)]
-
-
-@pytest.mark.parametrize("c_shape", C_SHAPES)
-@pytest.mark.parametrize("trans_b", [0, 1])
-@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.5, -2.0), (1.5, 0.0), (0.7, 0.3)])
-def test_gemm(c_shape, trans_b, alpha, beta):
-    rng = np.random.default_rng(5)
-    constants = {"w": rng.normal(size=(5, 3) if trans_b else (3, 5)).astype(F)}
-    if c_shape is not None:
-        constants["c"] = rng.normal(size=c_shape).astype(F)
-    made = operator("Gemm", (4, 3), constants, transB=trans_b, alpha=alpha, beta=beta)
-    found = imported(made)
-    if c_shape in ((4, 1), (4, 5)) and beta:
-        shape = "x".join(map(str, c_shape))
-        text = f"Gemm 'n': C of shape {shape} is different from row to row, must be one row vector"
-        assert reasons(found) == {"n": text}
-        return
-    layer = only_layer(found)
-    assert (layer.bias is None) == (c_shape is None or beta == 0)
-    x = rng.normal(size=(4, 3)).astype(F)
-    close(evaluate(layer, x), run(made, {"x": x})[0])
-    close(reference(layer, x), run_reference(made, {"x": x})[0])
 
 
 def test_gemm_rows_that_are_alike_are_a_bias():

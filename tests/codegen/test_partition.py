@@ -10,10 +10,10 @@ from onnx import TensorProto, helper, numpy_helper
 from cim.codegen.onnx_import import import_model
 from cim.codegen.partition import HostStep, LayerStep, partition
 from tests.codegen.models import (
+    execute,
     imported,
     model,
     operator,
-    reference,
     run,
     session,
     value,
@@ -33,20 +33,6 @@ def cut(made):
             assert [v.name for v in step.model.graph.input] == list(step.inputs)
             assert [v.name for v in step.model.graph.output] == list(step.outputs)
     return parts
-
-
-def execute(parts, feeds, sessions=None):
-    """All outputs, layers by the golden reference and host steps by onnxruntime."""
-    values = dict(feeds)
-    for number, step in enumerate(parts.steps):
-        if isinstance(step, LayerStep):
-            layer = step.layer
-            values[layer.output_name] = reference(layer, values[layer.input_name])
-            continue
-        runtime = session(step.model) if sessions is None else sessions[number]
-        found = runtime.run(list(step.outputs), {name: values[name] for name in step.inputs})
-        values |= dict(zip(step.outputs, found, strict=True))
-    return [values[name] for name in parts.outputs]
 
 
 def kinds(parts):
@@ -143,13 +129,14 @@ def test_constants_go_where_they_are_used():
         helper.make_node("Identity", ["shape"], ["same"]),
         node("Reshape", ["x", "same"], ["r"]),
         conv("r", "c", "one"),
-        node("Mul", ["c", "w"], ["m"]),
+        node("Mul", ["c", "k"], ["m"]),
         node("Reshape", ["m", "shape"], ["y"]),
     ]
-    made = model(nodes, images("x"), [value("y", F, [1, 1, 2, 8])], {"w": ONE})
+    constants = {"w": ONE, "k": np.arange(8, dtype=F)}
+    made = model(nodes, images("x"), [value("y", F, [1, 1, 2, 8])], constants)
     parts = check(made)
     assert kinds(parts) == ["host", "one", "host"]
-    assert {t.name for t in parts.steps[2].model.graph.initializer} == {"w", "shape"}
+    assert {t.name for t in parts.steps[2].model.graph.initializer} == {"k", "shape"}
     assert parts.steps[2].nodes == ("m_node", "y_node")
 
 
