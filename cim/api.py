@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import onnx
 from numpy.typing import NDArray
 
 from cim.codegen.driver import compile_model
@@ -80,7 +81,7 @@ class Program:
 
 
 def compile(  # noqa: A001  (as people would call it)
-    model: str | Path,
+    model: str | Path | onnx.ModelProto,
     arch: str = "default",
     settings: Sequence[str] = (),
     sync: str = "linear",
@@ -88,7 +89,7 @@ def compile(  # noqa: A001  (as people would call it)
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     host: Collection[str] = (),
 ) -> Program:
-    """Compile an ONNX file for a machine: a preset or an `arch.toml`, with `SECTION.KEY=VALUE` settings.
+    """Compile an ONNX model, a file or one in memory, for a machine: a preset or an `arch.toml`, with `SECTION.KEY=VALUE` settings.
 
     `sync` is the scheme: sequential, linear, cyclic or ring. `dims` and `input_shapes` fix symbolic
     dimensions, `host` names nodes that stay on the host. Raises `CimError` for everything that is wrong with the model or does not fit the machine.

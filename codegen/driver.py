@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import onnx
 
 from cim.asm import network_file
 from cim.asm.elf import write_object
@@ -115,7 +116,7 @@ def _sha256(content: bytes) -> str:
 
 
 def compile_model(
-    path: str | Path,
+    source: str | Path | onnx.ModelProto,
     machine: Machine | None = None,
     scheme: str = "linear",
     layer: str | None = None,
@@ -123,7 +124,7 @@ def compile_model(
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     host: Collection[str] = (),
 ) -> CompiledModel:
-    """Compile an ONNX model for a machine (default: the preset `default`).
+    """Compile an ONNX model, a file or one in memory, for a machine (default: the preset `default`).
 
     `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions; `host`
     names nodes that stay on the host. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
@@ -132,15 +133,17 @@ def compile_model(
     if scheme not in SCHEMES:
         raise error(f"unknown scheme '{scheme}'{did_you_mean(scheme, SCHEMES)}")
     machine = machine or load_machine()
-    path = Path(path)
-    imported = import_model(path, dims or {}, input_shapes or {}, host)
-    chosen = imported.layers if layer is None else (_named_layer(imported, layer, str(path)),)
-    taken = {path.stem.lower()}  # the network's own files
+    imported = import_model(source, dims or {}, input_shapes or {}, host)
+    where = imported.graph.path
+    chosen = imported.layers if layer is None else (_named_layer(imported, layer, where),)
+    in_memory = isinstance(source, onnx.ModelProto)
+    name = file_stem(where, set()) if in_memory else Path(where).stem
+    taken = {name.lower()}  # the network's own files
     compiled = tuple(
         compile_layer(one, machine, scheme, file_stem(one.name, taken)) for one in chosen
     )
     whole = partition(imported) if layer is None else None
-    return CompiledModel(path.stem, machine, compiled, imported, whole)
+    return CompiledModel(name, machine, compiled, imported, whole)
 
 
 def _named_layer(imported: Imported, name: str, where: str) -> Layer:

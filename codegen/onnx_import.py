@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+import onnx
+
 from cim.codegen.layer import Layer
 from cim.codegen.onnx_custom import QGEMM
 from cim.codegen.onnx_float import float_layer
@@ -57,17 +59,17 @@ class Imported:
 
 
 def import_model(
-    path: str | os.PathLike[str],
+    source: str | os.PathLike[str] | onnx.ModelProto,
     dims: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     host: Collection[str] = (),
 ) -> Imported:
-    """Read a model and find the layers that the CIM cores can run.
+    """Read a model, from a file or from memory, and find the layers that the CIM cores can run.
 
     `host` names nodes that stay on the host. `dims` fixes symbolic dimensions (`--dim`), `input_shapes` inputs (`--input-shape`). Raises
     `CimError` as `load_graph` does; a node that cannot be mapped is no error.
     """
-    return import_graph(load_graph(path, dims, input_shapes, host))
+    return import_graph(load_graph(source, dims, input_shapes, host))
 
 
 def import_graph(graph: Graph) -> Imported:

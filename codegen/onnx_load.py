@@ -24,20 +24,26 @@ FIRST_IR_WITH_FREE_INITIALIZERS = 4
 
 
 def load_graph(
-    path: str | os.PathLike[str],
+    source: str | os.PathLike[str] | onnx.ModelProto,
     dims: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     host: Collection[str] = (),
 ) -> Graph:
-    """Read a model.
+    """Read a model from its file, or take one that is in memory, which stays as it is.
 
-    `host` names nodes that stay on the host. `dims` gives values to symbolic dimensions, `input_shapes` whole shapes to inputs. A symbolic
-    first dimension that neither fixes is 1. Raises `CimError` for a file that cannot be read, is no
-    ONNX, has another opset, lacks its external data or fails the ONNX checker, for names that the
-    model does not have, and for every dimension that is still unknown.
+    `host` names nodes that stay on the host. `dims` gives values to symbolic dimensions, `input_shapes` whole
+    shapes to inputs. A symbolic first dimension that neither fixes is 1. Raises `CimError` for a file that
+    cannot be read, is no ONNX, has another opset, lacks its external data or fails the ONNX checker, for names
+    that the model does not have, and for every dimension that is still unknown.
     """
-    name = str(path)
-    model = parse_model(read_bytes(name), name, str(Path(name).resolve().parent))
+    if isinstance(source, onnx.ModelProto):
+        name = source.graph.name or "model"
+        copied = onnx.ModelProto()
+        copied.CopyFrom(source)
+        model = checked_model(copied, name, ".")
+    else:
+        name = str(source)
+        model = parse_model(read_bytes(name), name, str(Path(name).resolve().parent))
     return build_graph(model, name, dims or {}, input_shapes or {}, host)
 
 
@@ -82,6 +88,11 @@ def parse_model(content: bytes, path: str, folder: str) -> onnx.ModelProto:
         model = onnx.load_model_from_string(content)
     except DecodeError:
         raise error("is not an ONNX model", where=path) from None
+    return checked_model(model, path, folder)
+
+
+def checked_model(model: onnx.ModelProto, path: str, folder: str) -> onnx.ModelProto:
+    """A model, which is changed, after all checks; its external data is looked for in `folder`."""
     if not model.HasField("graph") or not model.ir_version:
         raise error("is not an ONNX model: it holds no graph", where=path)
     bad = _text_that_is_no_utf8(model)
