@@ -1,7 +1,7 @@
 """The compiled bus and memory: bursts, grants, banks and CALLs (spec/timing.md).
 
-Jitted like `engine.py`, and like it imported only through `cim.emulator.compiled`. The functions that take
-`s` work on the engine's `State`. An *initiator* is a core's data port, by the core's position, or its fetch
+Jitted like `engine.py`, and like it imported only through `cim.emulator.compiled`. `s` and `v` are the arrays of
+`state.py`. An *initiator* is a core's data port, by the core's position, or its fetch
 port, `CORES` higher; both have a record in `s.cores`.
 """
 
@@ -13,18 +13,20 @@ from __future__ import annotations
 import numpy as np
 
 from cim.emulator.channels import (
-    ASK_READ, ASK_WRITE, CHANNEL_FREE, DATA_READY, READ_AT_BANKS, RESPONSE_READY, WRITE_AT_BANKS, ask, beats_of,
-    burst_stop, choose_next, choose_oldest, push, record, touch,
+    ask, beats_of, burst_stop, choose_next, choose_oldest, record,
 )  # fmt: skip
-from cim.emulator.layout import (
-    AR, ARRIVED, AW, B, BANK_CYCLES, BANKS, BYTES_READ, BYTES_WRITTEN, CALL, CALL_CYCLES, CALLS_DONE,
-    CALLS_ISSUED, CHANNELS_OF_TARGET, CORES, EXECUTED, FIRST_OF_TARGETS, INTERLEAVE, LOAD,
-    LOAD_CYCLES, MEMORY_READS, MEMORY_WRITES, OLDEST_FIRST, ON_CHANNEL, R, READ_LATENCY, READ_OUTSTANDING,
-    READS_DONE, READS_ISSUED, READS_PENDING, REGISTER_LATENCY, STALL_AR, STALL_AW, STALL_B, STALL_R, STALL_W,
-    STORE_CYCLES, STORE_RESPONSE, STORED, VALUES, W, WAIT_CYCLES, WIDTH, WRITE_LATENCY, WRITE_OUTSTANDING,
-    WRITES_DONE, WRITES_ISSUED, WRITES_PENDING,
+from cim.emulator.events import (
+    ASK_READ, ASK_WRITE, DATA_READY, READ_AT_BANKS, RESPONSE_READY, WRITE_AT_BANKS, push,
 )  # fmt: skip
 from cim.emulator.fetch import end_fetch
+from cim.emulator.layout import (
+    AR, ARRIVED, AW, B, BANK_CYCLES, BANKS, BEAT_SHIFT, BYTES_READ, BYTES_WRITTEN, CALL, CALL_CYCLES, CALLS_DONE,
+    CALLS_ISSUED, CHANNELS_OF_TARGET, CORES, EXECUTED, FIRST_OF_TARGETS, INTERLEAVE, LOAD,
+    LOAD_CYCLES, MEMORY_READS, MEMORY_WRITES, NEVER, OLDEST_FIRST, ON_CHANNEL, R, READ_LATENCY, READ_OUTSTANDING,
+    READS_DONE, READS_ISSUED, READS_PENDING, REGISTER_LATENCY, RETRY, SHARED, STALL_AR, STALL_AW, STALL_B, STALL_R,
+    STALL_W, STORE_CYCLES, STORE_RESPONSE, STORED, VALUES, W, WAIT_CYCLES, WIDTH, WRITE_LATENCY, WRITE_OUTSTANDING,
+    WRITES_DONE, WRITES_ISSUED, WRITES_PENDING,
+)  # fmt: skip
 from cim.emulator.values import inlined, read_bytes, write_bytes
 
 UNKNOWN = -1  # when the data of a burst is ready, before it has reached the banks
@@ -35,7 +37,7 @@ def begin_access(s, me, core, instruction, start):
     """Ask for AR or AW of the first burst."""
     if instruction.op == CALL:
         core.address, core.stop = 0, 1  # one beat at the target, whatever the width
-        if s.shared == 0:
+        if s.scalars[SHARED] == 0:
             core.write_set = FIRST_OF_TARGETS + CHANNELS_OF_TARGET * np.int64(instruction.arg)
         else:
             core.write_set = AW
@@ -49,7 +51,7 @@ def begin_access(s, me, core, instruction, start):
     core.next = core.address
     core.head = core.address
     core.asked = start
-    push(s.heap, start, ASK_READ if instruction.op == LOAD else ASK_WRITE, me)
+    push(s.heap, s.calendar, start, ASK_READ if instruction.op == LOAD else ASK_WRITE, me)
 
 
 @inlined
@@ -97,35 +99,35 @@ def reach_banks_read(s, me, now):
     place = core.oldest
     begin = core.head
     stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
-    while s.ring[me, place % s.ring.shape[1]] != UNKNOWN:
+    while s.ring[me, place & (s.ring.shape[1] - 1)] != UNKNOWN:
         place += 1
         begin = stop
         stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
     ready = pass_banks(s, 0, begin, stop, now) + s.scalars[READ_LATENCY]
-    s.ring[me, place % s.ring.shape[1]] = ready
+    s.ring[me, place & (s.ring.shape[1] - 1)] = ready
     if place == core.oldest:
-        push(s.heap, max(ready, core.drained), DATA_READY, me)
+        push(s.heap, s.calendar, max(ready, core.drained), DATA_READY, me)
 
 
 @inlined
 def reach_banks_write(s, me, now):
     """The same for a burst of a store, whose response follows those of the older ones."""
     core = s.cores[me]
-    size = s.ring.shape[1]
+    mask = s.ring.shape[1] - 1
     # `head` is the oldest burst that has not arrived; the ready times of those before are final.
     place = core.oldest + core.responses
     begin = core.head
     stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
     before = now
-    while s.ring[me, place % size] != UNKNOWN:
-        before = s.ring[me, place % size]
+    while s.ring[me, place & mask] != UNKNOWN:
+        before = s.ring[me, place & mask]
         place += 1
         begin = stop
         stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
     port = s.banks.shape[0] - 1
     ready = max(before, pass_banks(s, port, begin, stop, now) + s.scalars[WRITE_LATENCY])
-    s.ring[me, place % size] = ready
-    push(s.heap, ready, RESPONSE_READY, me)
+    s.ring[me, place & mask] = ready
+    push(s.heap, s.calendar, ready, RESPONSE_READY, me)
 
 
 # --- channels --------------------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def next_burst(s, me, core, now, occupied, outstanding, kind):
         else:
             full = core.flight + occupied >= outstanding
             core.asked = core.drained if full else now + 1
-            push(s.heap, core.asked, kind, me)
+            push(s.heap, s.calendar, core.asked, kind, me)
 
 
 @inlined
@@ -153,27 +155,27 @@ def grant_read_address(s, me, now):
     s.counters[me, STALL_AR] += now - core.asked
     s.counters[me, READS_ISSUED] += 1
     s.scalars[READS_PENDING] += 1
-    place = (core.oldest + core.flight) % s.ring.shape[1]
+    place = (core.oldest + core.flight) & (s.ring.shape[1] - 1)
     core.flight += 1
     core.next = burst_stop(core.next, core.stop, s.scalars[WIDTH])
     if s.scalars[BANKS] > 0:
         s.ring[me, place] = UNKNOWN
-        push(s.heap, now + 1, READ_AT_BANKS, me)
+        push(s.heap, s.calendar, now + 1, READ_AT_BANKS, me)
     else:
         ready = now + 1 + s.scalars[READ_LATENCY]
         s.ring[me, place] = ready
         if core.flight == 1:
-            push(s.heap, max(ready, core.drained), DATA_READY, me)
+            push(s.heap, s.calendar, max(ready, core.drained), DATA_READY, me)
     occupied = 1 if core.drained > now + 1 else 0
     next_burst(s, me, core, now, occupied, s.scalars[READ_OUTSTANDING], ASK_READ)
 
 
 @inlined
-def grant_data(s, me, now):
+def grant_data(s, v, me, now):
     """R: the oldest burst of an initiator takes the channel for all its beats. Returns their number."""
     core = s.cores[me]
     stop = burst_stop(core.head, core.stop, s.scalars[WIDTH])
-    beats = beats_of(core.head, stop, s.scalars[WIDTH])
+    beats = beats_of(core.head, stop, s.scalars[BEAT_SHIFT])
     since = s.ring[me, core.oldest]
     record(s, ON_CHANNEL, R, me, core.pc, since, now, now + beats)
     s.counters[me, STALL_R] += now - since
@@ -182,9 +184,9 @@ def grant_data(s, me, now):
     s.scalars[READS_PENDING] -= 1
     is_fetch = me >= s.scalars[CORES]
     if not is_fetch and s.scalars[VALUES]:
-        read_bytes(s.memory, s.ints, s.raw, me, core, s.program[core.pc], s.kinds, stop)
+        read_bytes(v, me, core, s.program[core.pc], s.kinds, stop)
     core.head = stop
-    core.oldest = (core.oldest + 1) % s.ring.shape[1]
+    core.oldest = (core.oldest + 1) & (s.ring.shape[1] - 1)
     core.flight -= 1
     core.drained = now + beats
     if stop == core.stop:
@@ -194,11 +196,11 @@ def grant_data(s, me, now):
             complete(s, me, core.drained, LOAD_CYCLES)
         return beats
     if core.flight > 0 and s.ring[me, core.oldest] != UNKNOWN:
-        push(s.heap, max(s.ring[me, core.oldest], core.drained), DATA_READY, me)
+        push(s.heap, s.calendar, max(s.ring[me, core.oldest], core.drained), DATA_READY, me)
     if core.stuck:
         core.stuck = 0
         core.asked = core.drained
-        push(s.heap, core.asked, ASK_READ, me)
+        push(s.heap, s.calendar, core.asked, ASK_READ, me)
     return beats
 
 
@@ -212,7 +214,7 @@ def grant_write_address(s, me, now):
     latency = s.scalars[REGISTER_LATENCY]
     if not call:
         stop = burst_stop(core.next, core.stop, s.scalars[WIDTH])
-        beats = beats_of(core.next, stop, s.scalars[WIDTH])
+        beats = beats_of(core.next, stop, s.scalars[BEAT_SHIFT])
         latency = s.scalars[WRITE_LATENCY]
         s.scalars[WRITES_PENDING] += 1
     data = s.channels[core.write_set + (W - AW)]
@@ -224,21 +226,21 @@ def grant_write_address(s, me, now):
     s.counters[me, STALL_AW] += now - core.asked
     s.counters[me, STALL_W] += begin - (now + 1)
     s.counters[me, CALLS_ISSUED if call else WRITES_ISSUED] += 1
-    place = (core.oldest + core.flight) % s.ring.shape[1]
+    place = (core.oldest + core.flight) & (s.ring.shape[1] - 1)
     if s.scalars[BANKS] > 0 and not call:
         s.ring[me, place] = UNKNOWN
-        push(s.heap, data.free, WRITE_AT_BANKS, me)
+        push(s.heap, s.calendar, data.free, WRITE_AT_BANKS, me)
     else:
         ready = data.free + latency
         s.ring[me, place] = ready
-        push(s.heap, ready, RESPONSE_READY, me)
+        push(s.heap, s.calendar, ready, RESPONSE_READY, me)
     core.flight += 1
     core.next = stop
     next_burst(s, me, core, now, 0, s.scalars[WRITE_OUTSTANDING], ASK_WRITE)
 
 
 @inlined
-def receive_write(s, me, now):
+def receive_write(s, v, me, now):
     """The bytes or the CALL of a burst arrive, and its response is ready."""
     core = s.cores[me]
     instruction = s.program[core.pc]
@@ -248,7 +250,7 @@ def receive_write(s, me, now):
     else:
         stop = burst_stop(core.head, core.stop, s.scalars[WIDTH])
         if s.scalars[VALUES]:
-            write_bytes(s.memory, s.ints, s.raw, me, core, instruction, s.kinds, stop)
+            write_bytes(v, me, core, instruction, s.kinds, stop)
         record(s, STORED, 0, me, core.pc, core.head, now, stop)
         s.counters[me, BYTES_WRITTEN] += stop - core.head
         core.head = stop
@@ -268,7 +270,7 @@ def grant_response(s, me, now):
     if not call:
         s.scalars[WRITES_PENDING] -= 1
         s.scalars[STORE_RESPONSE] = now
-    core.oldest = (core.oldest + 1) % s.ring.shape[1]
+    core.oldest = (core.oldest + 1) & (s.ring.shape[1] - 1)
     core.flight -= 1
     core.responses -= 1
     if core.responses > 0:
@@ -276,73 +278,77 @@ def grant_response(s, me, now):
     if core.stuck:
         core.stuck = 0
         core.asked = now + 1
-        push(s.heap, core.asked, ASK_WRITE, me)
+        push(s.heap, s.calendar, core.asked, ASK_WRITE, me)
     elif core.flight == 0 and core.next == core.stop:
         complete(s, me, now + 1, CALL_CYCLES if call else STORE_CYCLES)
 
 
 @inlined
-def wake(s, number, time):
-    """Have a channel take part in the arbitration of a later cycle."""
-    if s.channels[number].woken == 0:
-        s.channels[number].woken = 1
-        push(s.heap, time, CHANNEL_FREE, number)
+def room_at(s, number, now):
+    """The first cycle in which the memory takes a burst from an address channel; NEVER if that is not known yet.
 
-
-@inlined
-def is_full(s, number, now):
-    """Whether the memory takes no further burst from this address channel in this cycle.
-
-    If so, the channel is woken when a place becomes free, if that is known by now.
+    It is known, or now, for all other channels.
     """
     if number == AR and s.scalars[MEMORY_READS] > 0:
-        busy = s.channels[R].free > now
-        if s.scalars[READS_PENDING] + busy >= s.scalars[MEMORY_READS]:
-            if busy:
-                wake(s, AR, s.channels[R].free)
-            return True
-    if number == AW and s.scalars[MEMORY_WRITES] > 0:
-        busy = s.scalars[STORE_RESPONSE] == now
-        if s.scalars[WRITES_PENDING] + busy >= s.scalars[MEMORY_WRITES]:
-            if busy:
-                wake(s, AW, now + 1)
-            return True
-    return False
+        room = s.scalars[MEMORY_READS] - s.scalars[READS_PENDING]
+        if room <= 0:
+            return NEVER
+        if room == 1:  # which a burst that is on R still has
+            return max(now, s.channels[R].free)
+    elif number == AW and s.scalars[MEMORY_WRITES] > 0:
+        room = s.scalars[MEMORY_WRITES] - s.scalars[WRITES_PENDING]
+        if room <= 0:
+            return NEVER
+        if room == 1 and s.scalars[STORE_RESPONSE] == now:
+            return now + 1
+    return now
 
 
 @inlined
-def arbitrate(s, number, now):
-    """Grant a channel to the next initiator by the rule of the machine, if it is free and anyone asks."""
+def grant(s, v, number, now):
+    """Grant a channel, which is free and asked for, by the rule of the machine."""
     channel = s.channels[number]
-    full = False
-    if channel.pending > 0 and channel.free <= now:
-        full = is_full(s, number, now)
-    if channel.pending > 0 and channel.free <= now and not full:
-        if s.scalars[OLDEST_FIRST]:
-            place = choose_oldest(channel, s.requests)
+    if s.scalars[OLDEST_FIRST]:
+        place = choose_oldest(channel, s.requests)
+    else:
+        place = choose_next(channel, s.requests)
+    me = place if channel.members == 0 else s.members[channel.members_at + place]
+    role = number
+    if number >= FIRST_OF_TARGETS:
+        role = AW + (number - FIRST_OF_TARGETS) % CHANNELS_OF_TARGET
+    cycles = 1
+    if role == AR:
+        grant_read_address(s, me, now)
+    elif role == R:
+        cycles = grant_data(s, v, me, now)
+    elif role == AW:
+        grant_write_address(s, me, now)
+    else:
+        grant_response(s, me, now)
+    channel.free = now + cycles
+    channel.busy += cycles
+
+
+@inlined
+def arbitrate(s, v, now):
+    """Grant every channel that can be, and find out when the next one can."""
+    at = 1
+    while at <= s.asked[0]:  # a grant may add one
+        number = s.asked[at]
+        if s.channels[number].free <= now and room_at(s, number, now) <= now:
+            grant(s, v, number, now)
+        at += 1
+    # A grant on one channel makes room on another, so the next cycles are found after all grants.
+    retry = NEVER
+    kept = 0
+    for at in range(1, s.asked[0] + 1):
+        number = s.asked[at]
+        channel = s.channels[number]
+        if channel.pending > 0:
+            kept += 1
+            s.asked[kept] = number
+            retry = min(retry, max(channel.free, room_at(s, number, now)))
         else:
-            place = choose_next(channel, s.requests)
-        me = place if channel.members == 0 else s.members[channel.members_at + place]
-        role = (
-            number
-            if number < FIRST_OF_TARGETS
-            else AW + (number - FIRST_OF_TARGETS) % CHANNELS_OF_TARGET
-        )
-        cycles = 1
-        if role == AR:
-            grant_read_address(s, me, now)
-        elif role == R:
-            cycles = grant_data(s, me, now)
-            if s.scalars[MEMORY_READS] > 0:
-                touch(s, AR)  # which may now know when a place becomes free
-        elif role == AW:
-            grant_write_address(s, me, now)
-        else:
-            grant_response(s, me, now)
-            if s.scalars[MEMORY_WRITES] > 0:
-                touch(s, AW)
-        channel.free = now + cycles
-        channel.busy += cycles
-    if channel.pending > 0 and not full:
-        wake(s, number, channel.free)
-    channel.dirty = 0
+            channel.listed = 0
+    s.asked[0] = kept
+    s.scalars[RETRY] = retry

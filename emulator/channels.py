@@ -1,4 +1,4 @@
-"""What the compiled engine is built on: the heap of events, the trace, the arbiters of the channels, bursts.
+"""What the compiled engine is built on: the trace, the arbiters of the channels, bursts.
 
 The functions that take `s` work on the engine's `State`.
 """
@@ -10,53 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from cim.emulator import layout
-from cim.emulator.layout import LAST_TIME, OLDEST_FIRST, TRACED
+from cim.emulator.events import lowest_bit
+from cim.emulator.layout import OLDEST_FIRST, TRACED
 from cim.emulator.values import inlined, jitted
-
-# Kinds of events. A fault comes before everything else of its cycle, a write at the banks before a read.
-(
-    FAULT, WRITE_AT_BANKS, READ_AT_BANKS, ASK_READ, DATA_READY, ASK_WRITE, RESPONSE_READY, CHANNEL_FREE,
-    BLOCK_END, CALL_ARRIVES, GO_ON, PAST_LIMIT,
-) = range(12)  # fmt: skip
-KIND_SHIFT = 18
-TIME_SHIFT = 22
-NUMBER_MASK = (1 << KIND_SHIFT) - 1
-KIND_MASK = (1 << (TIME_SHIFT - KIND_SHIFT)) - 1
-
-# --- events: a binary heap of keys from index 1 on, heap[0] is their number -------------------------------
-
-
-@jitted
-def push(heap, time, kind, number):
-    key = (min(time, LAST_TIME) << TIME_SHIFT) | (kind << KIND_SHIFT) | number
-    heap[0] += 1
-    at = heap[0]
-    while at > 1 and heap[at >> 1] > key:
-        heap[at] = heap[at >> 1]
-        at >>= 1
-    heap[at] = key
-
-
-@jitted
-def pop(heap):
-    first = heap[1]
-    last = heap[heap[0]]
-    heap[0] -= 1
-    count = heap[0]
-    at = 1
-    while True:
-        child = 2 * at
-        if child > count:
-            break
-        if child < count and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= last:
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = last
-    return first
-
 
 # --- the trace ---------------------------------------------------------------------------------------------
 
@@ -96,44 +52,32 @@ def place_of(channel, members, core):
 
 
 @inlined
-def touch(s, number):
-    """Have a channel take part in the arbitration of this cycle."""
-    if s.channels[number].dirty == 0:
-        s.channels[number].dirty = 1
-        s.dirty[0] += 1
-        s.dirty[s.dirty[0]] = number
-
-
-@inlined
 def ask(s, number, me):
-    """A core asks for a channel."""
+    """A core asks for a channel, which takes part in arbitration from this cycle on."""
     channel = s.channels[number]
+    if channel.listed == 0:
+        channel.listed = 1
+        s.asked[0] += 1
+        s.asked[s.asked[0]] = number
     place = place_of(channel, s.members, me)
     if s.scalars[OLDEST_FIRST]:
-        at = (channel.last + channel.pending) % channel.words
+        at = channel.last + channel.pending
+        if at >= channel.words:
+            at -= channel.words
         s.requests[channel.words_at + at] = place
     else:
         bit = np.uint64(1) << np.uint64(place & 63)
         s.requests[channel.words_at + (place >> 6)] |= bit
     channel.pending += 1
-    touch(s, number)
-
-
-@jitted
-def lowest_bit(word):
-    at = 0
-    for step in (32, 16, 8, 4, 2, 1):
-        if word & ((np.uint64(1) << np.uint64(step)) - np.uint64(1)) == np.uint64(0):
-            word >>= np.uint64(step)
-            at += step
-    return at
 
 
 @jitted
 def choose_oldest(channel, requests):
     """The place that has waited longest; its request is taken off."""
     place = np.int64(requests[channel.words_at + channel.last])
-    channel.last = (channel.last + 1) % channel.words
+    channel.last += 1
+    if channel.last == channel.words:
+        channel.last = 0
     channel.pending -= 1
     return place
 
@@ -166,5 +110,6 @@ burst_stop = jitted(layout.burst_stop)
 
 
 @jitted
-def beats_of(begin, stop, width):
-    return (stop + width - 1) // width - begin // width
+def beats_of(begin, stop, shift):
+    """Beats of 2**shift bytes."""
+    return ((stop - 1) >> shift) - (begin >> shift) + 1

@@ -19,15 +19,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-SOURCES = ("engine.py", "bus.py", "fetch.py", "channels.py", "values.py", "layout.py")
+SOURCES = ("engine.py", "bus.py", "fetch.py", "channels.py", "events.py", "values.py", "layout.py")
 COMPILE_SECONDS = 10  # about, on the machine it was measured on
 
 Simulate = Callable[..., tuple[int, int, int]]
 _compiled: list[Simulate] = []  # empty until the first run
 
 
-def engine(arguments: tuple[Any, ...]) -> Simulate:
-    """`engine.simulate`, compiled for the types of these arguments (always the same ones).
+def engine(*arguments: Any) -> Simulate:
+    """`engine.simulate`, compiled for the types of `state.Timing` and `state.Values`.
 
     Compiles at most once in a process, and says so on stderr if that is a terminal.
     """

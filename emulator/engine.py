@@ -1,6 +1,6 @@
 """The compiled engine: spec/timing.md and the operations of spec/isa.toml, as fast as they go.
 
-Jitted functions are in this module, `bus.py`, `fetch.py`, `channels.py` and `values.py`. Import them only through
+Jitted functions are in this module, `bus.py`, `fetch.py`, `channels.py`, `events.py` and `values.py`. Import them only through
 `cim.emulator.compiled`: importing numba takes a second, and numba's cache notices no change in another
 module by itself.
 
@@ -15,8 +15,6 @@ be gathered first, and its arbitrations done afterwards in any order.
 # (numba's decorators and what they compile have no types)
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from numba import njit
@@ -24,97 +22,63 @@ from numba import njit
 from cim.emulator.bus import (
     add_call, arbitrate, begin_access, reach_banks_read, reach_banks_write, receive_write,
 )  # fmt: skip
-from cim.emulator.channels import (
-    ASK_READ, ASK_WRITE, BLOCK_END, CALL_ARRIVES, CHANNEL_FREE, DATA_READY, FAULT, GO_ON, KIND_MASK, KIND_SHIFT, NUMBER_MASK,
-    PAST_LIMIT, READ_AT_BANKS, RESPONSE_READY, TIME_SHIFT, WRITE_AT_BANKS, ask, pop, push, record, touch,
+from cim.emulator.channels import ask, record
+from cim.emulator.events import (
+    ASK_READ, ASK_WRITE, BLOCK_END, CALL_ARRIVES, DATA_READY, FAULT, GO_ON, KIND_MASK, KIND_SHIFT, NUMBER_MASK,
+    PAST_LIMIT, READ_AT_BANKS, RESPONSE_READY, TIME_SHIFT, WRITE_AT_BANKS, begin_cycle, next_cycle, pop_heap, push,
 )  # fmt: skip
 from cim.emulator.fetch import end_block
 from cim.emulator.layout import (
-    AR, BAD_BUFFER, BAD_CORE, BAD_CROSSBAR, BAD_INSTRUCTION, BAD_MEMORY, BAD_ROWS, BLOCK, CALL, CLR, CORES,
+    ADC_MUL, ADD, AR, BAD_BUFFER, BAD_CORE, BAD_CROSSBAR, BAD_INSTRUCTION, BAD_MEMORY, BAD_ROWS, CALL, CLR, CORES,
     DEADLOCKED, EXECUTED, FAULTED, FINISHED, FROM_BUFFER, GPEU_LATENCY, IB, ILLEGAL, IS_FLOAT, IS_NARROW, ISSUE,
-    LANES, LIMIT, LIMITED, LOAD, LRELU, MOV, MVM, MVM_CYCLES, NO_CORE, OB, PAUSED, R, STOP_AT, STORE, TRACED,
-    VALUES, WAIT,
+    LANES, LIMIT, LIMITED, LOAD, LRELU, MEMORY_BYTES, MOV, MUL, MUL_NEG, MUL_POS, MVM, MVM_CYCLES, NEVER, NO_CORE,
+    OB, OFFSET, PAUSED, PRESENT, R, RETRY, STOP_AT, STORE, SUMS_FIT, TRACED, VALUES, WAIT, Y_ZP,
 )  # fmt: skip
-from cim.emulator.values import OPTIONS, gpeu_f32, gpeu_int, inlined, mvm_f32, mvm_int
-
-
-class State(NamedTuple):
-    """All arrays of a run, so that a function can take them as one argument; see `simulate`."""
-
-    program: Any
-    cores: Any
-    channels: Any
-    requests: Any
-    members: Any
-    kinds: Any
-    scalars: Any
-    memory: Any
-    ints: Any
-    floats: Any
-    raw: Any
-    cells_int: Any
-    cells_f32: Any
-    offset: Any
-    adc_mul: Any
-    mul_pos: Any
-    mul_neg: Any
-    y_zp: Any
-    written: Any
-    ring: Any
-    counters: Any
-    heap: Any
-    dirty: Any
-    ready: Any
-    constant_int: Any
-    constant_float: Any
-    sums: Any
-    totals: Any
-    shared: Any
-    banks: Any
-    trace: Any
-    alone: Any
+from cim.emulator.values import (
+    OPTIONS, gpeu_f32, gpeu_int32, gpeu_int64, inlined, mvm_f32, mvm_int, mvm_wide,
+)  # fmt: skip
 
 
 # --- instructions ------------------------------------------------------------------------------------------
 
 
 @inlined
-def execute_gpeu(s, me, instruction):
+def execute_gpeu(s, v, me, instruction):
     op, length = instruction.op, np.int64(instruction.hi)
-    if instruction.source != FROM_BUFFER:
+    beside = instruction.source == FROM_BUFFER  # there is a second operand
+    if not beside:
         # An immediate is filled in as 32 bits, which `floats` and `ints` then read in their own way.
-        s.constant_int[:length] = np.int32(instruction.arg)
+        v.constant_int[:length] = np.int32(instruction.arg)
+    mul_pos, mul_neg = v.factors[me, MUL_POS], v.factors[me, MUL_NEG]
     if s.scalars[IS_FLOAT]:
-        values = s.floats[me]
-        y = values[instruction.b] if instruction.source == FROM_BUFFER else s.constant_float
-        gpeu_f32(
-            op,
-            values[instruction.a],
-            y,
-            values[instruction.buffer],
-            length,
-            s.mul_pos[me],
-            s.mul_neg[me],
-        )
+        values = v.floats[me]
+        y = values[instruction.b] if beside else v.constant_float
+        gpeu_f32(op, values[instruction.a], y, values[instruction.buffer], length, mul_pos, mul_neg)
+        return
+    whole = v.ints[me]
+    kind = s.kinds[instruction.buffer]
+    x, out = whole[instruction.a], whole[instruction.buffer]
+    z = whole[instruction.b] if beside else v.constant_int
+    # A sum, difference or product of bytes fits int32; where the result is 4 bytes it wraps to int32.
+    bytes_only = s.kinds[instruction.a].bytes == 1 and beside and s.kinds[instruction.b].bytes == 1
+    if op < LRELU and (op < ADD or op > MUL or kind.bytes == 4 or bytes_only):
+        gpeu_int32(op, x, z, out, length, kind)
     else:
-        whole = s.ints[me]
-        z = whole[instruction.b] if instruction.source == FROM_BUFFER else s.constant_int
-        gpeu_int(
-            op, whole[instruction.a], z, whole[instruction.buffer], length, s.kinds[instruction.buffer],
-            s.mul_pos[me], s.mul_neg[me], s.y_zp[me],
-        )  # fmt: skip
+        gpeu_int64(op, x, z, out, length, kind, mul_pos, mul_neg, v.parameters[me, Y_ZP])
 
 
 @inlined
-def execute_mvm(s, me, core):
+def execute_mvm(s, v, me, core):
     ib, ob = s.scalars[IB], s.scalars[OB]
     if s.scalars[IS_FLOAT]:
-        mvm_f32(s.floats[me, ib], s.floats[me, ob], s.cells_f32, core)
+        mvm_f32(v.floats[me, ib], v.floats[me, ob], v.cells_f32, core)
+        return
+    x, out = v.ints[me, ib], v.ints[me, ob]
+    offset, adc_mul = v.parameters[me, OFFSET], v.factors[me, ADC_MUL]
+    if s.scalars[SUMS_FIT]:
+        mvm_int(x, out, v.cells_int, core, offset, adc_mul, s.scalars[IS_NARROW])
     else:
-        mvm_int(
-            s.ints[me, ib], s.ints[me, ob], s.cells_int, core, s.offset[me], s.adc_mul[me],
-            s.scalars[IS_NARROW], s.sums, s.totals,
-        )  # fmt: skip
+        mvm_wide(x, out, v.cells_int, core, offset, adc_mul, s.scalars[IS_NARROW], v.sums, v.totals)
 
 
 @inlined
@@ -127,7 +91,7 @@ def fault_of(s, me, core, instruction):
         if hi > kind.length:
             return BAD_BUFFER
         size = (hi - np.int64(instruction.lo)) * kind.bytes
-        return BAD_MEMORY if np.int64(instruction.arg) + size > s.memory.size else 0
+        return BAD_MEMORY if np.int64(instruction.arg) + size > s.scalars[MEMORY_BYTES] else 0
     if op == MVM:
         if core.rows == 0:
             return BAD_CROSSBAR
@@ -163,7 +127,7 @@ def trace_reserve(s):
 
 
 @inlined
-def advance(s, me, now):
+def advance(s, v, me, now):
     """Run a core, whose last instruction completed at `core.time`, up to where it depends on others."""
     core = s.cores[me]
     time = core.time
@@ -171,12 +135,12 @@ def advance(s, me, now):
     while core.pc < core.end:
         if core.pc == core.block_end:
             core.time = time
-            push(s.heap, time, BLOCK_END, me)
+            push(s.heap, s.calendar, time, BLOCK_END, me)
             return
         if s.trace.size > 0 and s.scalars[TRACED] + trace_reserve(s) > s.trace.size:
             # What this core does next lies after `now`, so that it can as well be found out then.
             core.time = time
-            push(s.heap, max(time, now + 1), GO_ON, me)
+            push(s.heap, s.calendar, max(time, now + 1), GO_ON, me)
             return
         instruction = s.program[core.pc]
         op = instruction.op
@@ -184,11 +148,11 @@ def advance(s, me, now):
         time += s.scalars[ISSUE]
         core.time = time
         if time > limit:
-            push(s.heap, limit + 1, PAST_LIMIT, me)
+            push(s.heap, s.calendar, limit + 1, PAST_LIMIT, me)
             return
         core.fault = fault_of(s, me, core, instruction)
         if core.fault:
-            push(s.heap, time, FAULT, me)
+            push(s.heap, s.calendar, time, FAULT, me)
             return
         if (
             (op == LOAD or op >= MOV)
@@ -199,10 +163,10 @@ def advance(s, me, now):
         if s.alone.size > 0 and (op == LOAD or op == STORE or op == CALL):
             time += s.alone[core.pc]
             if op == CALL:  # one at a time, so that the heap has room
-                push(s.heap, time - 1, CALL_ARRIVES, np.int64(instruction.arg))
+                push(s.heap, s.calendar, time - 1, CALL_ARRIVES, np.int64(instruction.arg))
                 core.pc += 1
                 core.time = time
-                push(s.heap, time, GO_ON, me)
+                push(s.heap, s.calendar, time, GO_ON, me)
                 return
         elif op == LOAD or op == STORE or op == CALL:
             begin_access(s, me, core, instruction, time)
@@ -214,42 +178,32 @@ def advance(s, me, now):
                 return
         elif op == MVM:
             if s.scalars[VALUES]:
-                execute_mvm(s, me, core)
+                execute_mvm(s, v, me, core)
             time += s.scalars[MVM_CYCLES]
         else:
             if s.scalars[VALUES]:
-                execute_gpeu(s, me, instruction)
+                execute_gpeu(s, v, me, instruction)
             lanes = s.scalars[LANES]
             time += s.scalars[GPEU_LATENCY] + (np.int64(instruction.hi) + lanes - 1) // lanes
         record(s, EXECUTED, 0, me, core.pc, before, core.time, time)
         core.pc += 1
     core.time = time
     if time > limit:
-        push(s.heap, limit + 1, PAST_LIMIT, me)
+        push(s.heap, s.calendar, limit + 1, PAST_LIMIT, me)
 
 
 @inlined
-def advance_all(s, now):
-    """Have every core go on that can."""
-    while s.ready[0] > 0:
-        s.ready[0] -= 1
-        advance(s, s.ready[s.ready[0] + 1], now)
-
-
-@inlined
-def handle(s, kind, number, now):
+def handle(s, v, kind, number, now):
     """One event that is no fault."""
-    if kind == ASK_READ:
-        ask(s, AR, number)
-    elif kind == DATA_READY:
-        ask(s, R, number)
-    elif kind == ASK_WRITE:
-        ask(s, s.cores[number].write_set, number)
+    if ASK_READ <= kind <= ASK_WRITE:
+        channel = s.cores[number].write_set
+        if kind == ASK_READ:
+            channel = AR
+        elif kind == DATA_READY:
+            channel = R
+        ask(s, channel, number)
     elif kind == RESPONSE_READY:
-        receive_write(s, number, now)
-    elif kind == CHANNEL_FREE:
-        s.channels[number].woken = 0
-        touch(s, number)
+        receive_write(s, v, number, now)
     elif kind == READ_AT_BANKS:
         reach_banks_read(s, number, now)
     elif kind == WRITE_AT_BANKS:
@@ -264,50 +218,45 @@ def handle(s, kind, number, now):
 
 
 @njit(**OPTIONS)
-def simulate(
-    program, cores, channels, requests, members, kinds, scalars, memory, ints, floats, raw, cells_int, cells_f32,
-    offset, adc_mul, mul_pos, mul_neg, y_zp, written, ring, counters, heap, dirty, ready, constant_int,
-    constant_float, sums, totals, shared, banks, trace, alone,
-):  # fmt: skip
+def simulate(s, v):
     """Run on to the end, or to a pause. Returns how it ended (a code of `layout`), the cycle, and the core of a fault.
 
-    Every array is changed in place; `ints`, `floats` and `raw` are three views of the same buffers
-    [core][buffer][element], `constant_int` and `constant_float` two views of one scratch vector. At the start
-    `ready` holds every core. It pauses before cycle `STOP_AT`, and when the trace has no room for another
-    cycle; called again with a larger `STOP_AT` and `TRACED` 0 it goes on as if it had not stopped.
+    Every array of `s` and `v` (`state.Timing` and `state.Values`) is changed in place. At the start `ready` holds
+    every core. It pauses before cycle `STOP_AT`, and when the trace has no room for another cycle; called again
+    with a larger `STOP_AT` and `TRACED` 0 it goes on as if it had not stopped.
     """
-    s = State(
-        program, cores, channels, requests, members, kinds, scalars, memory, ints, floats, raw, cells_int,
-        cells_f32, offset, adc_mul, mul_pos, mul_neg, y_zp, written, ring, counters, heap, dirty, ready,
-        constant_int, constant_float, sums, totals, shared, banks, trace, alone,
-    )  # fmt: skip
-    now = -1
+    heap = s.heap
+    now = s.calendar[PRESENT]
+    gathered = False  # the events of this cycle, whose arbitration is yet to be done
     while True:
-        advance_all(s, now)
-        if heap[0] == 0:
-            break
-        now = heap[1] >> TIME_SHIFT
-        if now > scalars[LIMIT]:
-            return LIMITED, now, 0
-        if now >= scalars[STOP_AT] or (
-            trace.size > 0 and scalars[TRACED] + 2 * trace_reserve(s) > trace.size
-        ):
-            return PAUSED, now, 0
-        while heap[0] > 0 and heap[1] >> TIME_SHIFT == now:
-            key = pop(heap)
+        if s.ready[0] > 0:
+            s.ready[0] -= 1
+            advance(s, v, s.ready[s.ready[0] + 1], now)
+        elif heap[0] > 0 and heap[1] >> TIME_SHIFT == now:
+            key = pop_heap(heap)
             kind = (key >> KIND_SHIFT) & KIND_MASK
             number = key & NUMBER_MASK
             if kind == FAULT:
                 return FAULTED, now, number
-            handle(s, kind, number, now)
-            if scalars[BLOCK] > 0:
-                # A WAIT may have completed at the end of a block: the fetch asks in this very cycle.
-                advance_all(s, now)
-        while dirty[0] > 0:
-            dirty[0] -= 1
-            arbitrate(s, dirty[dirty[0] + 1], now)
-    for me in range(scalars[CORES]):
-        if cores[me].pc < cores[me].end:
+            handle(s, v, kind, number, now)
+        elif gathered:
+            gathered = False
+            arbitrate(s, v, now)
+        else:
+            cycle = min(next_cycle(heap, s.calendar), s.scalars[RETRY])
+            if cycle == NEVER:
+                break
+            if cycle > s.scalars[LIMIT]:
+                return LIMITED, cycle, 0
+            if cycle >= s.scalars[STOP_AT] or (
+                s.trace.size > 0 and s.scalars[TRACED] + 2 * trace_reserve(s) > s.trace.size
+            ):
+                return PAUSED, cycle, 0
+            now = cycle
+            gathered = True
+            begin_cycle(heap, s.calendar, now)
+    for me in range(s.scalars[CORES]):
+        if s.cores[me].pc < s.cores[me].end:
             return DEADLOCKED, now, me
-        now = max(now, cores[me].time)
+        now = max(now, s.cores[me].time)
     return FINISHED, now, 0

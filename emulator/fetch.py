@@ -8,7 +8,8 @@ engine's `State`; `me` is a core's position, its fetch port is `CORES` higher.
 # (numba's decorators and what they compile have no types)
 from __future__ import annotations
 
-from cim.emulator.channels import ASK_READ, push, record
+from cim.emulator.channels import record
+from cim.emulator.events import ASK_READ, push
 from cim.emulator.layout import BLOCK, CORES, FETCH_CYCLES, FETCHING
 from cim.emulator.values import inlined
 
@@ -25,7 +26,7 @@ def begin_fetch(s, me, start):
     port.next = port.address
     port.head = port.address
     port.asked = start
-    push(s.heap, start, ASK_READ, s.scalars[CORES] + me)
+    push(s.heap, s.calendar, start, ASK_READ, s.scalars[CORES] + me)
 
 
 @inlined

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,18 +14,31 @@ from cim.emulator.layout import BEATS_LIMIT, BOUNDARY
 from cim.emulator.prepare import Prepared
 from cim.emulator.state import block_words, build_state, fetched_cores
 from cim.isa.machine import Machine
+from cim.isa.model import CLASSES
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What accesses move: elements of buffers, bytes, bursts, and beats of the bus."""
+
+    elements: int
+    bytes: int
+    bursts: int
+    beats: int
 
 
 @dataclass(frozen=True)
 class Work:
-    """By instruction: bus clock cycles from start to completion with no one else there, bursts, and beats.
+    """By instruction: bus clock cycles from start to completion with no one else there, and sums of them.
 
-    A WAIT takes no time. Conflicts of memory banks and the limits of the memory are left out.
+    A WAIT takes no time. Conflicts of memory banks and the limits of the memory are left out. `per_core` is [core
+    by position][class of `CLASSES`], in cycles; `loads` and `stores` are all accesses of a kind.
     """
 
     cycles: NDArray[np.int64]
-    bursts: NDArray[np.int64]
-    beats: NDArray[np.int64]
+    per_core: NDArray[np.int64]
+    loads: Traffic
+    stores: Traffic
 
 
 @dataclass(frozen=True)
@@ -47,32 +61,46 @@ class Bound:
 def measure(prepared: Prepared, machine: Machine) -> Work:
     """The work of every instruction, by the formulas of spec/timing.md."""
     program = prepared.program
-    op = program["op"]
+    op = np.ascontiguousarray(program["op"])
     cycles = np.zeros(op.shape, dtype=np.int64)
-    bursts = np.zeros(op.shape, dtype=np.int64)
-    beats = np.zeros(op.shape, dtype=np.int64)
-    lengths = program["hi"].astype(np.int64)
-    gpeu = op >= layout.MOV
-    rounds = -(-lengths[gpeu] // machine.core.gpeu_lanes)
+    gpeu = np.flatnonzero(op >= layout.MOV)
+    rounds = -(-program["hi"][gpeu].astype(np.int64) // machine.core.gpeu_lanes)
     cycles[gpeu] = machine.core.gpeu_latency_cycles + rounds
     cycles[op == layout.MVM] = machine.mvm_cycles
-    call = op == layout.CALL
-    cycles[call] = call_arrival_cycles(machine) + 1
-    bursts[call] = beats[call] = 1
-    for kind in (layout.LOAD, layout.STORE):
-        chosen = np.flatnonzero(op == kind)
-        sizes = lengths[chosen] - program["lo"][chosen]
-        sizes *= prepared.kinds["bytes"][program["buffer"][chosen]]
-        # How an access is split depends on where in a 4 KiB page it begins.
-        keys, back = np.unique(
-            sizes * BOUNDARY + program["arg"][chosen] % BOUNDARY, return_inverse=True
-        )
-        parts = split(keys % BOUNDARY, keys // BOUNDARY, machine.bus.width_bytes)
-        alone = _load_alone if kind == layout.LOAD else _store_alone
-        cycles[chosen] = alone(parts, machine)[back]
-        bursts[chosen] = (parts > 0).sum(axis=0)[back]
-        beats[chosen] = parts.sum(axis=0)[back]
-    return Work(cycles, bursts, beats)
+    cycles[op == layout.CALL] = call_arrival_cycles(machine) + 1
+    loads, stores = (
+        _measure_accesses(prepared, machine, np.flatnonzero(op == kind), cycles, alone)
+        for kind, alone in ((layout.LOAD, _load_alone), (layout.STORE, _store_alone))
+    )
+    core = np.repeat(np.arange(prepared.starts.size), prepared.cores["end"] - prepared.starts)
+    # What is never run has no class and takes no cycle.
+    places = core * len(CLASSES) + np.minimum(prepared.classes, len(CLASSES) - 1)
+    count = prepared.starts.size * len(CLASSES)
+    sums = np.bincount(places, weights=cycles, minlength=count)  # exact below 2**53
+    return Work(cycles, sums.astype(np.int64).reshape(-1, len(CLASSES)), loads, stores)
+
+
+def _measure_accesses(
+    prepared: Prepared, machine: Machine, chosen: NDArray[np.intp], cycles: NDArray[np.int64],
+    alone: Callable[[NDArray[np.int64], Machine], NDArray[np.int64]],
+) -> Traffic:  # fmt: skip
+    """Fill in the cycles of some accesses; how they are split depends on where in a 4 KiB page they begin."""
+    program = prepared.program
+    elements = program["hi"][chosen].astype(np.int64) - program["lo"][chosen]
+    sizes = elements * prepared.kinds["bytes"][program["buffer"][chosen]]
+    keys, back, times = np.unique(
+        sizes * BOUNDARY + program["arg"][chosen] % BOUNDARY,
+        return_inverse=True,
+        return_counts=True,
+    )
+    parts = split(keys % BOUNDARY, keys // BOUNDARY, machine.bus.width_bytes)
+    cycles[chosen] = alone(parts, machine)[back]
+    return Traffic(
+        elements=int(elements.sum()),
+        bytes=int(sizes.sum()),
+        bursts=int(((parts > 0).sum(axis=0) * times).sum()),
+        beats=int((parts.sum(axis=0) * times).sum()),
+    )
 
 
 def split(begin: NDArray[np.int64], size: NDArray[np.int64], width: int) -> NDArray[np.int64]:
@@ -127,27 +155,23 @@ def _store_alone(parts: NDArray[np.int64], machine: Machine) -> NDArray[np.int64
 def lower_bound(prepared: Prepared, machine: Machine, work: Work | None = None) -> Bound:
     """The bounds of one inference. A program that deadlocks has those of what it can execute."""
     work = work or measure(prepared, machine)
-    op, arg = prepared.program["op"], prepared.program["arg"]
-    per_instruction = work.cycles + machine.core.issue_cycles
-    sums = np.concatenate(([0], np.cumsum(per_instruction)))
-    per_core = sums[prepared.cores["end"]] - sums[prepared.cores["pc"]]
-    load, store, call = (op == kind for kind in (layout.LOAD, layout.STORE, layout.CALL))
-    reads, beats = int(work.bursts[load].sum()), int(work.beats[load].sum())
+    called = prepared.program["arg"][np.flatnonzero(prepared.program["op"] == layout.CALL)]
+    issued = (prepared.cores["end"] - prepared.cores["pc"]) * machine.core.issue_cycles
     fetched_bursts, fetched_beats = _fetched(prepared, machine)
-    writes, sent, calls = int(work.bursts[store].sum()), int(work.beats[store].sum()), 0
-    most_called = 0
+    calls = most_called = 0
     if machine.bus.topology == "shared":
-        calls = int(call.sum())
-    elif call.any():
-        most_called = int(np.unique(arg[call], return_counts=True)[1].max())
+        calls = called.size
+    elif called.size:
+        most_called = int(np.unique(called, return_counts=True)[1].max())
+    writes = max(work.stores.bursts + calls, most_called)
     return Bound(
-        core=int(per_core.max(initial=0)),
+        core=int((work.per_core.sum(axis=1) + issued).max(initial=0)),
         dependency=_without_contention(prepared, machine, work),
-        ar=reads + fetched_bursts,
-        r=beats + fetched_beats,
-        aw=max(writes + calls, most_called),
-        w=max(sent + calls, most_called),
-        b=max(writes + calls, most_called),
+        ar=work.loads.bursts + fetched_bursts,
+        r=work.loads.beats + fetched_beats,
+        aw=writes,
+        w=max(work.stores.beats + calls, most_called),
+        b=writes,
     )
 
 
@@ -170,5 +194,5 @@ def _without_contention(prepared: Prepared, machine: Machine, work: Work) -> int
     """The latency if every access were alone on the bus: the engine, its accesses taking what `work` says."""
     memory = np.zeros(prepared.config.memory_bytes, dtype=np.uint8)
     state = build_state(prepared, machine, memory, layout.HORIZON, values=False, alone=work.cycles)
-    _, cycle, _ = engine(state.arguments)(*state.arguments)
+    _, cycle, _ = engine(state.timing, state.values)(state.timing, state.values)
     return cycle

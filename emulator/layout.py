@@ -56,28 +56,47 @@ BAD_INSTRUCTION, BAD_BUFFER, BAD_MEMORY, BAD_CROSSBAR, BAD_ROWS, BAD_CORE = rang
 # --- how a call of the engine ends: PAUSED can be continued ---------------------------------------------
 FINISHED, FAULTED, DEADLOCKED, LIMITED, PAUSED = range(5)
 
-# Times are bus cycles. An event's heap key holds its time above 22 bits of kind and number, which leaves
+# Times are bus cycles. An event's key holds its time above 22 bits of kind and number, which leaves
 # 41 bits; later times are held as the last of them. No run goes past half of that.
 HORIZON = 2**40
 LAST_TIME = 2**41 - 1
+NEVER = 2**41
+
+# --- the calendar of events -----------------------------------------------------------------------------
+# A list of events for each of the cycles ahead, at the place of the cycle modulo SPAN: one array of words.
+SPAN = 64 * 64
+PRESENT = 0  # the cycle in progress; -1 at start
+FREE_NODE = 1  # the first node that is in no list
+SUMMARY = 2  # a bit for each of the 64 words of the next part that is not 0
+USED = 3  # a bit for each list that has nodes
+LISTS = USED + SPAN // 64  # the first node of each list, 0 for none
+NODES = LISTS + SPAN  # of two words: the event's key, and the next node
 
 # --- indices of the scalars ------------------------------------------------------------------------------
 (
-    WIDTH, ISSUE, MVM_CYCLES, LANES, GPEU_LATENCY, READ_OUTSTANDING, WRITE_OUTSTANDING, READ_LATENCY,
+    WIDTH, BEAT_SHIFT,  # bytes of a beat, and their logarithm
+    ISSUE, MVM_CYCLES, LANES, GPEU_LATENCY, READ_OUTSTANDING, WRITE_OUTSTANDING, READ_LATENCY,
     WRITE_LATENCY, REGISTER_LATENCY, LIMIT, IS_FLOAT, IS_NARROW, IB, OB, OLDEST_FIRST,
     CORES,  # initiators from this number on are fetch ports
     BLOCK,  # instructions of a block that is fetched, 0 if every program fits the instruction memory
     MEMORY_READS, MEMORY_WRITES,  # bursts that the memory takes at a time, 0 for any number
     BANKS, INTERLEAVE, BANK_CYCLES,  # 0 banks: no conflicts
     VALUES,  # 0: timing only
+    MEMORY_BYTES,
+    SUMS_FIT,  # no sum of an MVM leaves int32
+    SHARED,  # all targets share one set of channels
     STOP_AT,  # pause before the first event in or after this cycle
     # What changes during a run:
     READS_PENDING,  # bursts granted AR and not yet R
     WRITES_PENDING,  # bursts of stores granted AW and not yet B
     STORE_RESPONSE,  # the cycle of the last B grant for a store
     TRACED,  # records in the trace
-) = range(29)  # fmt: skip
-SCALARS = 29
+    RETRY,  # when the next channel can be granted of those that are asked for, as far as that is known
+) = range(34)  # fmt: skip
+SCALARS = 34
+
+# --- indices of the parameters, in the order of `cim.isa.interpreter.PARAMETERS`, all of 32 bits ---------
+OFFSET, ADC_MUL, MUL_POS, MUL_NEG, Y_ZP = range(5)
 
 # --- indices of the counters of a core; what can be counted from the program alone is not among them -----
 (
@@ -101,7 +120,8 @@ BOUNDARY = 4096
 
 def burst_stop(begin: int, stop: int, width: int) -> int:
     """Where the burst that begins at a byte ends: the access, 256 beats, or the 4 KiB boundary."""
-    return min(stop, (begin // width + BEATS_LIMIT) * width, (begin // BOUNDARY + 1) * BOUNDARY)
+    # Width and boundary are powers of two.
+    return min(stop, (begin & -width) + BEATS_LIMIT * width, (begin & -BOUNDARY) + BOUNDARY)
 
 
 # --- records of the trace ------------------------------------------------------------------------------------
@@ -190,8 +210,7 @@ CHANNEL: np.dtype[Any] = np.dtype(
         ("words", np.int64),
         ("words_at", np.int64),  # where bitmap or ring begin in `requests`
         ("pending", np.int64),  # how many members ask for it
-        ("woken", np.int64),  # an event at `free` is on its way
-        ("dirty", np.int64),  # takes part in this cycle's arbitration
+        ("listed", np.int64),  # is among those that take part in arbitration
         ("busy", np.int64),  # cycles it was occupied
         ("members", np.int64),  # 0: every core, at the place of its index
         ("members_at", np.int64),

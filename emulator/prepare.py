@@ -27,7 +27,8 @@ class Prepared:
     """An image, decoded. Nothing in it is changed by a run.
 
     Cores are counted by their position in `configs`, which is sorted by core number; the program of each
-    begins at its `starts`. `kinds` describes the buffers by code; `classes` has each instruction's position in
+    begins at its `starts`. `parameters` is [core][parameter][column], those of float32 as bits; `sums_fit` says that no
+    sum of an integer MVM can leave int32. `kinds` describes the buffers by code; `classes` has each instruction's position in
     `CLASSES`. What stands before a core's entry is never run: `ILLEGAL`, and of no class.
     """
 
@@ -39,7 +40,8 @@ class Prepared:
     kinds: NDArray[Any]
     cells_int: NDArray[np.int16]
     cells_f32: NDArray[np.float32]
-    parameters: dict[str, NDArray[Any]]
+    parameters: NDArray[np.int32]
+    sums_fit: bool
     classes: NDArray[np.uint8]
 
     @property
@@ -90,6 +92,7 @@ def prepare(image: Image) -> Prepared:
     cells = _place_weights(image, configs, cores)
     empty_int, empty_f32 = np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.float32)
     is_float = config.mode == "f32"
+    parameters = _parameters(image, configs)
     return Prepared(
         image=image,
         configs=configs,
@@ -99,7 +102,8 @@ def prepare(image: Image) -> Prepared:
         kinds=_buffers(config),
         cells_int=empty_int if is_float else cells,
         cells_f32=cells if is_float else empty_f32,
-        parameters=_parameters(image, configs),
+        parameters=parameters,
+        sums_fit=not is_float and _sums_fit(cells, parameters, cores),
         classes=classes,
     )
 
@@ -203,14 +207,23 @@ def _place_weights(image: Image, configs: list[CoreConfig], cores: NDArray[Any])
     return np.concatenate(parts).astype(native) if parts else np.zeros(0, dtype=native)
 
 
-def _parameters(image: Image, configs: list[CoreConfig]) -> dict[str, NDArray[Any]]:
-    """[core][column] vectors of every parameter, defaults where the image sets none."""
-    shape = (len(configs), image.config.machine.core.outputs)
-    vectors = {
-        name: np.full(shape, default, dtype=DTYPES[type_name].newbyteorder("="))
-        for name, (type_name, default) in PARAMETERS.items()
-    }
-    for index, core in enumerate(configs):
-        for name, given in image.parameters(core).items():
-            vectors[name][index, : given.size] = given
+def _parameters(image: Image, configs: list[CoreConfig]) -> NDArray[np.int32]:
+    """[core][parameter][column], defaults where the image sets none."""
+    shape = (len(configs), len(PARAMETERS), image.config.machine.core.outputs)
+    vectors = np.zeros(shape, dtype=np.int32)
+    for place, (name, (type_name, default)) in enumerate(PARAMETERS.items()):
+        of_type = vectors.view(DTYPES[type_name].newbyteorder("="))[:, place]
+        of_type[:] = default
+        for index, core in enumerate(configs):
+            given = image.parameters(core).get(name)
+            if given is not None:
+                of_type[index, : given.size] = given
     return vectors
+
+
+def _sums_fit(cells: NDArray[np.int16], parameters: NDArray[np.int32], cores: NDArray[Any]) -> bool:
+    """Whether all sums of all MVMs fit int32, whatever the inputs of 8 bits."""
+    largest = max(abs(int(cells.max(initial=0))), abs(int(cells.min(initial=0))))
+    offsets = parameters[:, layout.OFFSET]
+    offset = max(abs(int(offsets.max(initial=0))), abs(int(offsets.min(initial=0))))
+    return 255 * largest * int(cores["rows"].max(initial=0)) + offset < 2**31

@@ -97,7 +97,7 @@ def execute(
     state = build_state(prepared, machine, memory, limit, values, traced=sink is not None)
     end, cycle, core = _run_to_the_end(state, sink, progress)
     count = len(prepared.configs)
-    cores = state.cores[:count]  # without the fetch ports
+    cores = state.timing.cores[:count]  # without the fetch ports
     failure: RunError | None = None
     if end == layout.DEADLOCKED:
         # The engine's last event; cores have gone on by themselves after it, and data has come.
@@ -105,7 +105,7 @@ def execute(
         if cycle > limit:
             end = layout.LIMITED
     if end == layout.FAULTED:
-        failure = explain.fault(prepared, cores, state.written, core, cycle)
+        failure = explain.fault(prepared, cores, state.timing.written, core, cycle)
     elif end == layout.DEADLOCKED:
         failure = explain.deadlock(prepared, cores, cycle)
     elif end == layout.LIMITED:
@@ -119,9 +119,9 @@ def execute(
         memory,
         cycle,
         cores["time"].copy(),
-        state.counters[:count],
-        state.counters[count:],
-        _busy(state.channels),
+        state.timing.counters[:count],
+        state.timing.counters[count:],
+        _busy(state.timing.channels),
     )
 
 
@@ -129,16 +129,16 @@ def _run_to_the_end(
     state: State, sink: Sink | None, progress: Progress | None
 ) -> tuple[int, int, int]:
     """Call the engine until it has finished, emptying the trace at each pause."""
-    simulate = engine(state.arguments)
-    scalars = state.scalars
+    simulate = engine(state.timing, state.values)
+    scalars = state.timing.scalars
     step = FIRST_STEP_CYCLES
     if progress is not None:
         scalars[layout.STOP_AT] = step
     while True:
         began = time.perf_counter()
-        end, cycle, core = simulate(*state.arguments)
+        end, cycle, core = simulate(state.timing, state.values)
         if sink is not None:
-            sink(state.trace[: scalars[layout.TRACED]], cycle)
+            sink(state.timing.trace[: scalars[layout.TRACED]], cycle)
             scalars[layout.TRACED] = 0
         if end != layout.PAUSED:
             return end, cycle, core

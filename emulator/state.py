@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +19,67 @@ MOST_BURSTS = 18
 TRACE_RECORDS = 1 << 18
 
 
-@dataclass(frozen=True)
-class State:
-    """The arrays of one run, in the order in which the engine takes them."""
+class Timing(NamedTuple):
+    """The arrays of a run that time depends on.
 
-    prepared: Prepared
+    Cores are counted by position. `ready` is a stack of cores that can go on, `asked` a list of channels that are
+    asked for; both, and the heap, begin with their length. `ring` is [initiator][burst], when each burst in
+    flight is ready. `written` is [core][row], whether the row of `ib` has been written.
+    """
+
+    program: NDArray[Any]
     cores: NDArray[Any]
     channels: NDArray[Any]
-    memory: NDArray[np.uint8]
-    counters: NDArray[np.int64]
-    written: NDArray[np.uint8]
+    requests: NDArray[np.uint64]
+    members: NDArray[np.int64]
+    kinds: NDArray[Any]
     scalars: NDArray[np.int64]
+    written: NDArray[np.uint8]
+    ring: NDArray[np.int64]
+    counters: NDArray[np.int64]
+    heap: NDArray[np.int64]
+    calendar: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    ready: NDArray[np.int64]
+    banks: NDArray[np.int64]
     trace: NDArray[Any]
-    arguments: tuple[Any, ...]
+    alone: NDArray[np.int64]
+
+
+class Values(NamedTuple):
+    """The arrays of a run that hold values.
+
+    `ints`, `floats` and `raw` are three views of the same buffers [core][buffer][element or byte], `parameters` and
+    `factors` two views of [core][parameter][column], `constant_int` and `constant_float` two of one scratch vector.
+    """
+
+    memory: NDArray[np.uint8]
+    ints: NDArray[np.int32]
+    floats: NDArray[np.float32]
+    raw: NDArray[np.uint8]
+    cells_int: NDArray[np.int16]
+    cells_f32: NDArray[np.float32]
+    parameters: NDArray[np.int32]
+    factors: NDArray[np.float32]
+    constant_int: NDArray[np.int32]
+    constant_float: NDArray[np.float32]
+    sums: NDArray[np.int32]
+    totals: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class State:
+    """One run: what the engine works on."""
+
+    prepared: Prepared
+    timing: Timing
+    values: Values
 
     def executed(self) -> int:
         """Instructions that have completed."""
         count = len(self.prepared.configs)
-        return int((self.cores["pc"][:count] - self.cores["first"][:count]).sum())
+        cores = self.timing.cores[:count]
+        return int((cores["pc"] - cores["first"]).sum())
 
 
 def build_state(
@@ -57,56 +100,67 @@ def build_state(
     block = block_words(prepared, machine) if alone is None else 0
     cores = _cores(prepared, machine, block)
     depth = min(max(bus.read_outstanding, bus.write_outstanding), _most_bursts(block))
+    depth = 1 << (depth - 1).bit_length()  # a place in a ring is a remainder
     longest = max(core.inputs, core.outputs)
     channels, requests, members = _channels(prepared, machine, cores.size)
     # Values without which time passes alike need no room.
     stored = count if values else 0
     ints = np.zeros((stored, prepared.kinds.size, longest), dtype=np.int32)
-    written = np.zeros((count, core.inputs), dtype=np.uint8)
-    counters = np.zeros((cores.size, layout.COUNTERS), dtype=np.int64)
     constant = np.zeros(longest, dtype=np.int32)
-    parameters = prepared.parameters
     scalars = _scalars(prepared, machine, limit, depth)
     scalars[layout.BLOCK] = block
     scalars[layout.VALUES] = values
-    ready = np.zeros(count + 1, dtype=np.int64)
-    ready[0] = count
-    ready[1:] = np.arange(count)
     # One cycle must find room; see `engine.trace_reserve`.
     records = TRACE_RECORDS + 16 * (channels.size + cores.size) if traced else 0
-    trace = np.zeros(records, dtype=layout.TRACE)
-    arguments = (
-        prepared.program,
-        cores,
-        channels,
-        requests,
-        members,
-        prepared.kinds,
-        scalars,
-        memory,
-        ints,
-        ints.view(np.float32),
-        ints.view(np.uint8),
-        prepared.cells_int,
-        prepared.cells_f32,
-        *(parameters[name] for name in ("offset", "adc_mul", "mul_pos", "mul_neg", "y_zp")),
-        written,
-        np.zeros((cores.size, depth), dtype=np.int64),
-        counters,
-        # At most two events a burst in flight and two of the core itself; a channel has two at most.
-        np.zeros(cores.size * (2 * depth + 4) + 2 * channels.size + 2, dtype=np.int64),
-        np.zeros(channels.size + 1, dtype=np.int64),
-        ready,
-        constant,
-        constant.view(np.float32),
-        np.zeros(longest, dtype=np.int32),
-        np.zeros(longest, dtype=np.int64),
-        int(bus.topology == "shared"),
-        _banks(machine),
-        trace,
-        np.zeros(0, dtype=np.int64) if alone is None else alone,
+    # At most two events a burst in flight and two of the core itself.
+    events = cores.size * (2 * depth + 4)
+    timing = Timing(
+        program=prepared.program,
+        cores=cores,
+        channels=channels,
+        requests=requests,
+        members=members,
+        kinds=prepared.kinds,
+        scalars=scalars,
+        written=np.zeros((count, core.inputs), dtype=np.uint8),
+        ring=np.zeros((cores.size, depth), dtype=np.int64),
+        counters=np.zeros((cores.size, layout.COUNTERS), dtype=np.int64),
+        heap=np.zeros(events + 1, dtype=np.int64),
+        calendar=empty_calendar(events),
+        asked=np.zeros(channels.size + 1, dtype=np.int64),
+        ready=np.concatenate(([count], np.arange(count))),
+        banks=_banks(machine),
+        trace=np.zeros(records, dtype=layout.TRACE),
+        alone=np.zeros(0, dtype=np.int64) if alone is None else alone,
     )
-    return State(prepared, cores, channels, memory, counters, written, scalars, trace, arguments)
+    return State(
+        prepared,
+        timing,
+        Values(
+            memory=memory,
+            ints=ints,
+            floats=ints.view(np.float32),
+            raw=ints.view(np.uint8),
+            cells_int=prepared.cells_int,
+            cells_f32=prepared.cells_f32,
+            parameters=prepared.parameters,
+            factors=prepared.parameters.view(np.float32),
+            constant_int=constant,
+            constant_float=constant.view(np.float32),
+            sums=np.zeros(longest, dtype=np.int32),
+            totals=np.zeros(longest, dtype=np.int64),
+        ),
+    )
+
+
+def empty_calendar(events: int) -> NDArray[np.int64]:
+    """An empty calendar with a node for each event; see `layout`."""
+    calendar = np.zeros(layout.NODES + 2 * events, dtype=np.int64)
+    calendar[layout.PRESENT] = -1
+    calendar[layout.FREE_NODE] = layout.NODES
+    links = calendar[layout.NODES + 1 :: 2]
+    links[:-1] = layout.NODES + 2 * np.arange(1, events)
+    return calendar
 
 
 def fetched_cores(prepared: Prepared, machine: Machine) -> NDArray[np.bool_]:
@@ -152,6 +206,7 @@ def _scalars(prepared: Prepared, machine: Machine, limit: int, depth: int) -> ND
     buffers = load_isa().buffers
     values = {
         layout.WIDTH: machine.bus.width_bytes,
+        layout.BEAT_SHIFT: machine.bus.width_bytes.bit_length() - 1,
         layout.ISSUE: machine.core.issue_cycles,
         layout.MVM_CYCLES: machine.mvm_cycles,
         layout.LANES: machine.core.gpeu_lanes,
@@ -173,8 +228,12 @@ def _scalars(prepared: Prepared, machine: Machine, limit: int, depth: int) -> ND
         layout.BANKS: _number(machine.memory.banks),
         layout.INTERLEAVE: machine.memory.bank_interleave_bytes,
         layout.BANK_CYCLES: machine.memory.bank_cycles,
+        layout.MEMORY_BYTES: prepared.config.memory_bytes,
+        layout.SUMS_FIT: prepared.sums_fit,
+        layout.SHARED: machine.bus.topology == "shared",
         layout.STOP_AT: layout.LAST_TIME,
         layout.STORE_RESPONSE: -1,
+        layout.RETRY: layout.NEVER,
     }
     scalars = np.zeros(layout.SCALARS, dtype=np.int64)
     for index, value in values.items():

@@ -228,7 +228,8 @@ def collect(results: Sequence[Result]) -> Stats:
     idle = np.sum([result.cycles - result.finish for result in results], axis=0)
     work = measure(prepared, machine)
     busy = np.sum([result.busy for result in results], axis=0).tolist()
-    values, sizes = _moved(prepared)
+    loads, stores = work.loads, work.stores
+    alone = dict(zip(CLASSES, work.per_core.T, strict=True))
     return Stats(
         cycles=sum(cycles),
         cycles_per_image=cycles,
@@ -236,10 +237,10 @@ def collect(results: Sequence[Result]) -> Stats:
         cores=len(prepared.configs),
         frequency_hz=machine.clock.frequency_hz,
         instructions=Instructions(**executed),
-        values=Values(load=runs * values["load"], store=runs * values["store"]),
+        values=Values(load=runs * loads.elements, store=runs * stores.elements),
         bytes=ByteCounts(
-            load=runs * sizes["load"],
-            store=runs * sizes["store"],
+            load=runs * loads.bytes,
+            store=runs * stores.bytes,
             call=4 * executed["call"],
             fetch=fetches[layout.BYTES_READ],
         ),
@@ -255,8 +256,8 @@ def collect(results: Sequence[Result]) -> Stats:
             issue=runs * executed_in_all * machine.core.issue_cycles,
             load=counters[layout.LOAD_CYCLES],
             store=counters[layout.STORE_CYCLES],
-            mvm=executed["mvm"] * machine.mvm_cycles,
-            gpeu=runs * _gpeu_cycles(prepared, machine),
+            mvm=runs * int(alone["mvm"].sum()),
+            gpeu=runs * int(alone["gpeu"].sum()),
             call=counters[layout.CALL_CYCLES],
             wait=counters[layout.WAIT_CYCLES],
             fetch=counters[layout.FETCH_CYCLES],
@@ -275,9 +276,7 @@ def collect(results: Sequence[Result]) -> Stats:
                 call=Transaction(counters[layout.CALLS_ISSUED], counters[layout.CALLS_DONE]),
             ),
         ),
-        synchronization=synchronization(
-            4 * executed["call"], runs * (sizes["load"] + sizes["store"])
-        ),
+        synchronization=synchronization(4 * executed["call"], runs * (loads.bytes + stores.bytes)),
         lower_bound=_lower_bound(lower_bound(prepared, machine, work), cycles),
         per_core=_per_core(prepared, machine, work, per_core, idle, runs),
     )
@@ -308,18 +307,13 @@ def _per_core(
     idle: NDArray[np.int64], runs: int,
 ) -> list[OneCore]:  # fmt: skip
     """The time of each core by cause, over all runs."""
-    begins, ends = prepared.cores["first"], prepared.cores["end"]
-
-    def alone(chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-        sums = np.concatenate(([0], np.cumsum(np.where(chosen, work.cycles, 0))))
-        return np.asarray(runs * (sums[ends] - sums[begins]))
-
-    classes = {name: alone(prepared.classes == number) for number, name in enumerate(CLASSES)}
+    issued = (prepared.cores["end"] - prepared.cores["first"]) * machine.core.issue_cycles
+    classes = dict(zip(CLASSES, runs * work.per_core.T, strict=True))
     accesses = [classes[name] for name in ("load", "store", "call")]
     taken = counters[:, [layout.LOAD_CYCLES, layout.STORE_CYCLES, layout.CALL_CYCLES]].sum(axis=1)
     columns = {
         "core": np.array(prepared.names, dtype=np.int64),
-        "issue": runs * (ends - begins) * machine.core.issue_cycles,
+        "issue": runs * issued,
         **{name: classes[name] for name in ("mvm", "gpeu", "load", "store", "call")},
         "seq_nr": counters[:, layout.WAIT_CYCLES],
         "bus": taken - np.sum(accesses, axis=0),
@@ -328,23 +322,6 @@ def _per_core(
     }
     rows = np.stack(list(columns.values()), axis=1).tolist()
     return [OneCore(*row) for row in rows]
-
-
-def _moved(prepared: Prepared) -> tuple[dict[str, int], dict[str, int]]:
-    """Elements and bytes of all loads and stores of one run."""
-    values, sizes = {}, {}
-    for name, op in (("load", layout.LOAD), ("store", layout.STORE)):
-        chosen = prepared.program[prepared.program["op"] == op]
-        elements = chosen["hi"].astype(np.int64) - chosen["lo"]
-        values[name] = int(elements.sum())
-        sizes[name] = int((elements * prepared.kinds["bytes"][chosen["buffer"]]).sum())
-    return values, sizes
-
-
-def _gpeu_cycles(prepared: Prepared, machine: Machine) -> int:
-    lengths = prepared.program["hi"][prepared.program["op"] >= layout.MOV].astype(np.int64)
-    lanes = machine.core.gpeu_lanes
-    return int((-(-lengths // lanes) + machine.core.gpeu_latency_cycles).sum())
 
 
 def encode_stats(stats: Totals) -> bytes:

@@ -24,38 +24,41 @@ EXACT_ROWS = 256
 
 
 @jitted
-def read_bytes(memory, ints, raw, me, core, instruction, kinds, stop):
+def read_bytes(v, me, core, instruction, kinds, stop):
     """Memory bytes `head` to `stop` into the elements of the load in progress."""
     kind = kinds[instruction.buffer]
-    values = ints[me, instruction.buffer]
-    parts = raw[me, instruction.buffer]
+    # Slices from 0 on, since numba would ask of each index whether it is negative.
+    given = v.memory[core.head : stop]
     if kind.bytes == 4:
-        shift = 4 * np.int64(instruction.lo) - core.address
-        for at in range(core.head, stop):
-            parts[at + shift] = memory[at]
+        first = 4 * np.int64(instruction.lo) + core.head - core.address
+        parts = v.raw[me, instruction.buffer, first : first + given.size]
+        for at in range(given.size):
+            parts[at] = given[at]
     else:
-        shift = np.int64(instruction.lo) - core.address
+        first = np.int64(instruction.lo) + core.head - core.address
+        values = v.ints[me, instruction.buffer, first : first + given.size]
         if kind.signed:
-            for at in range(core.head, stop):
-                values[at + shift] = np.int8(memory[at])
+            for at in range(given.size):
+                values[at] = np.int8(given[at])
         else:
-            for at in range(core.head, stop):
-                values[at + shift] = memory[at]
+            for at in range(given.size):
+                values[at] = given[at]
 
 
 @jitted
-def write_bytes(memory, ints, raw, me, core, instruction, kinds, stop):
+def write_bytes(v, me, core, instruction, kinds, stop):
     """The elements of the store in progress into memory bytes `head` to `stop`."""
-    values = ints[me, instruction.buffer]
-    parts = raw[me, instruction.buffer]
+    taken = v.memory[core.head : stop]
     if kinds[instruction.buffer].bytes == 4:
-        shift = 4 * np.int64(instruction.lo) - core.address
-        for at in range(core.head, stop):
-            memory[at] = parts[at + shift]
+        first = 4 * np.int64(instruction.lo) + core.head - core.address
+        parts = v.raw[me, instruction.buffer, first : first + taken.size]
+        for at in range(taken.size):
+            taken[at] = parts[at]
     else:
-        shift = np.int64(instruction.lo) - core.address
-        for at in range(core.head, stop):
-            memory[at] = np.uint8(values[at + shift])
+        first = np.int64(instruction.lo) + core.head - core.address
+        values = v.ints[me, instruction.buffer, first : first + taken.size]
+        for at in range(taken.size):
+            taken[at] = np.uint8(values[at])
 
 
 @jitted
@@ -70,26 +73,64 @@ def round_f32(value):
 
 
 @jitted
-def mvm_int(x, result, cells, core, offset, adc_mul, narrow, sums, totals):
+def digitize(value):
+    """`round_f32`, saturated to int8, in a form that becomes vector instructions."""
+    rounded = np.rint(value)
+    rounded = rounded if rounded == rounded else np.float32(0)
+    return np.int32(min(max(rounded, np.float32(-128)), np.float32(127)))
+
+
+@jitted
+def mvm_int(x, result, cells, core, offset, adc_mul, narrow):
+    """One MVM whose sums all fit int32."""
+    columns = core.columns
+    sums = result[:columns]
+    for column in range(columns):
+        sums[column] = offset[column]
+    fours = core.rows // 4  # as many rows as one pass over the sums takes
+    for four in range(fours):
+        x0, x1, x2, x3 = x[4 * four], x[4 * four + 1], x[4 * four + 2], x[4 * four + 3]
+        at = core.cells + 4 * four * columns
+        row0, row1 = cells[at : at + columns], cells[at + columns : at + 2 * columns]
+        at += 2 * columns
+        row2, row3 = cells[at : at + columns], cells[at + columns : at + 2 * columns]
+        for column in range(columns):
+            sums[column] += (
+                x0 * np.int32(row0[column])
+                + x1 * np.int32(row1[column])
+                + x2 * np.int32(row2[column])
+                + x3 * np.int32(row3[column])
+            )
+    for row in range(4 * fours, core.rows):
+        x0 = x[row]
+        row0 = cells[core.cells + row * columns : core.cells + (row + 1) * columns]
+        for column in range(columns):
+            sums[column] += x0 * np.int32(row0[column])
+    if narrow:
+        for column in range(columns):
+            sums[column] = digitize(np.float32(sums[column]) * adc_mul[column])
+
+
+@jitted
+def mvm_wide(x, result, cells, core, offset, adc_mul, narrow, sums, totals):
+    """One MVM of any cells: exact in int64."""
     columns = core.columns
     totals[:columns] = 0
     for first in range(0, core.rows, EXACT_ROWS):
         sums[:columns] = 0
         for row in range(first, min(first + EXACT_ROWS, core.rows)):
             value = x[row]
-            if value != 0:
-                line = cells[core.cells + row * columns : core.cells + (row + 1) * columns]
-                for column in range(columns):
-                    sums[column] += value * np.int32(line[column])
+            line = cells[core.cells + row * columns : core.cells + (row + 1) * columns]
+            for column in range(columns):
+                sums[column] += value * np.int32(line[column])
         for column in range(columns):
             totals[column] += sums[column]
-    if narrow:
-        for column in range(columns):
-            value = np.float32(totals[column] + np.int64(offset[column])) * adc_mul[column]
-            result[column] = min(max(round_f32(value), np.int64(-128)), np.int64(127))
-    else:
-        for column in range(columns):
-            result[column] = np.int32(totals[column] + np.int64(offset[column]))
+    for column in range(columns):
+        total = totals[column] + np.int64(offset[column])
+        if narrow:
+            result[column] = digitize(np.float32(total) * adc_mul[column])
+        else:
+            result[column] = np.int32(total)
 
 
 @jitted
@@ -104,30 +145,52 @@ def mvm_f32(x, result, cells, core):
 
 
 @jitted
-def gpeu_int(op, x, y, out, length, kind, mul_pos, mul_neg, y_zp):
-    """Exact in int64, then saturated (8 bits) or wrapped (int32)."""
+def gpeu_int32(op, x, y, out, length, kind):
+    """An operation whose exact result fits int32, or wraps to it: one loop each, of vector instructions."""
+    if op == MOV:
+        for i in range(length):
+            out[i] = x[i]
+    elif op == CLR:
+        for i in range(length):
+            out[i] = 0
+    elif op == ADD:
+        for i in range(length):
+            out[i] = np.int32(x[i] + y[i])
+    elif op == SUB:
+        for i in range(length):
+            out[i] = np.int32(x[i] - y[i])
+    elif op == MUL:
+        for i in range(length):
+            out[i] = np.int32(x[i] * y[i])
+    elif op == MAX:
+        for i in range(length):
+            out[i] = max(x[i], y[i])
+    else:
+        for i in range(length):
+            out[i] = min(x[i], y[i])
+    if kind.bytes == 1:
+        low, high = np.int32(kind.low), np.int32(kind.high)
+        for i in range(length):
+            out[i] = min(max(out[i], low), high)
+
+
+@jitted
+def gpeu_int64(op, x, y, out, length, kind, mul_pos, mul_neg, y_zp):
+    """An operation that is exact in int64 only, then saturated (8 bits) or wrapped (int32)."""
     low, high = kind.low, kind.high
     for i in range(length):
         a = np.int64(x[i])
         b = np.int64(y[i])
-        if op == MOV:
-            v = a
-        elif op == CLR:
-            v = np.int64(0)
-        elif op == ADD:
-            v = a + b
+        if op == ADD:
+            value = a + b
         elif op == SUB:
-            v = a - b
+            value = a - b
         elif op == MUL:
-            v = a * b
-        elif op == MAX:
-            v = max(a, b)
-        elif op == MIN:
-            v = min(a, b)
+            value = a * b
         else:
             factor = mul_pos[i] if a >= 0 else mul_neg[i]
-            v = round_f32(np.float32(a) * factor) + np.int64(y_zp[i])
-        out[i] = np.int32(min(max(v, low), high))
+            value = round_f32(np.float32(a) * factor) + np.int64(y_zp[i])
+        out[i] = np.int32(min(max(value, low), high))
 
 
 @jitted
