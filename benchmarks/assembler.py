@@ -10,9 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from fastest import fastest
 
 from cim.asm.assembler import assemble
 from cim.diagnostics import Source
@@ -48,16 +48,6 @@ sys.exit(status)
 """
 
 
-def best(action: Callable[[], Any], times: int) -> float:
-    """Seconds of the fastest of a few runs."""
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
-
-
 def flat(lines: int) -> str:
     """A program of unrolled instructions."""
     return HEAD + "".join(BODY.format(a=128 * k, b=32 * k, k=k + 1) for k in range(lines // LINES))
@@ -73,7 +63,7 @@ def gnu(folder: Path, text: str) -> float | None:
         return None
     (folder / "gnu.s").write_text(text)
     command = ["as", str(folder / "gnu.s"), "-o", str(folder / "gnu.o")]
-    return best(lambda: subprocess.run(command, check=True), 5)
+    return fastest(lambda: subprocess.run(command, check=True), 5)
 
 
 def against(seconds: float, other: float | None) -> str:
@@ -83,14 +73,14 @@ def against(seconds: float, other: float | None) -> str:
 
 def loop(folder: Path) -> None:
     text = ".mode i8\n.core a, 0\n.for k, 0, 600000\nload ib[0:32], k*32\nwait k\nmvm\n.endfor\n"
-    seconds = best(lambda: assemble([Source("loop.s", text)], "loop.o"), 3)
+    seconds = fastest(lambda: assemble([Source("loop.s", text)], "loop.o"), 3)
     other = gnu(folder, ".rept 1800000\n.quad 1\n.endr\n")
     show("(a) a loop of 1,800,000 instructions", against(seconds, other), "1 x .rept of .quad")
 
 
 def unrolled(folder: Path) -> None:
     text = flat(300_000)
-    seconds = best(lambda: assemble([Source("flat.s", text)], "flat.o"), 3)
+    seconds = fastest(lambda: assemble([Source("flat.s", text)], "flat.o"), 3)
     other = gnu(folder, "".join(f".quad {k}\n" for k in range(300_000)))
     show("(b) 300,000 flat lines", against(seconds, other), "60 x .quad lines, 4 s")
 
@@ -111,7 +101,7 @@ def linear() -> None:
     each = {}
     for lines in (10_000, 100_000, 1_000_000):
         text = flat(lines)
-        seconds = best(lambda text=text: assemble([Source("f.s", text)], "f.o"), 3)
+        seconds = fastest(lambda text=text: assemble([Source("f.s", text)], "f.o"), 3)
         each[lines] = 1e6 * seconds / lines
     figure = " / ".join(f"{value:.2f}" for value in each.values()) + " us a line"
     show("(d) 10,000 / 100,000 / 1,000,000 flat lines", figure, "the same")
@@ -127,7 +117,7 @@ def linking(folder: Path) -> None:
     out = str(folder / "cores")
     subprocess.run([*tool, "cim.asm.cli_as", f"{out}.s", "-o", f"{out}.o"], check=True)
     command = [*tool, "cim.asm.cli_ld", f"{out}.o", "-o", out]
-    seconds = best(lambda: subprocess.run(command, check=True), 3)
+    seconds = fastest(lambda: subprocess.run(command, check=True), 3)
     show(f"(e) cim-ld of {CORES} cores, {CORES * 1500:,} instructions", f"{seconds:.2f} s", "3 s")
 
 

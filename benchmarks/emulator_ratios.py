@@ -31,12 +31,13 @@ CASES = ((1, 32, 32), (7, 32, 32))  # layer, crossbar side, bus bytes
 def compare(model: Model, layer: int, side: int, width: int, folder: Path) -> None:
     image = table1_image(layer, side, width, folder)
     prepared = prepare(image)
+    memory = prepared.image.memory()
     instructions = len(prepared.program)
     expected = execute(prepared).cycles  # compiles
     running, counting, theirs = [], [], []
     for _ in range(RUNS):
         began = time.process_time()
-        result = execute(prepared)
+        result = execute(prepared, memory)
         ran = time.process_time()
         collect([result])
         running.append(ran - began)

@@ -5,10 +5,13 @@ OPENBLAS_NUM_THREADS=1 python benchmarks/mvm_ratio.py      (needs SciPy, through
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import numpy as np
+from fastest import fastest
 from numba import njit
 
 from cim.emulator.layout import CORE
@@ -19,9 +22,9 @@ TARGET = 0.3
 
 
 @njit(**OPTIONS)
-def emulated(x, result, cells, core, offset, adc_mul, sums, totals, times):
+def emulated(x, result, cells, core, offset, adc_mul, times):
     for _ in range(times):
-        mvm_int(x, result, cells, core, offset, adc_mul, 1, sums, totals)
+        mvm_int(x, result, cells, core, offset, adc_mul, 1)
 
 
 @njit
@@ -30,15 +33,9 @@ def blas(weights, x, y, times):
         np.dot(weights, x, y)
 
 
-def best(action: Callable[[], object], times: int = 7) -> float:
-    """CPU seconds of the fastest of a few runs."""
-    action()
-    seconds = []
-    for _ in range(times):
-        began = time.process_time()
-        action()
-        seconds.append(time.process_time() - began)
-    return min(seconds)
+def cpu_seconds(action: Callable[[], object]) -> float:
+    action()  # compiles
+    return fastest(action, 7, time.process_time)
 
 
 def measure(side: int) -> None:
@@ -47,17 +44,13 @@ def measure(side: int) -> None:
     x = rng.integers(1, 256, side).astype(np.int32)
     cores = np.zeros(1, CORE)
     cores["rows"] = cores["columns"] = side
-    result, offset, sums, totals = (
-        np.zeros(side, dtype) for dtype in (np.int32, np.int32, np.int32, np.int64)
-    )
+    result, offset = np.zeros(side, np.int32), np.zeros(side, np.int32)
     adc_mul = np.full(side, 1e-4, np.float32)
     times = int(MACS / side**2)
-    ours = best(
-        lambda: emulated(x, result, cells.ravel(), cores[0], offset, adc_mul, sums, totals, times)
-    )
+    ours = cpu_seconds(lambda: emulated(x, result, cells.ravel(), cores[0], offset, adc_mul, times))
     weights, values = np.ascontiguousarray(cells.T.astype(np.float32)), x.astype(np.float32)
     y = np.zeros(side, np.float32)
-    theirs = best(lambda: blas(weights, values, y, times))
+    theirs = cpu_seconds(lambda: blas(weights, values, y, times))
     rate = side**2 * times / ours / 1e9
     print(
         f"MVM {side}x{side}, i8n with digitization: {rate:5.1f} GMAC/s, {theirs / ours:.2f} of BLAS sgemv "
@@ -66,5 +59,7 @@ def measure(side: int) -> None:
 
 
 if __name__ == "__main__":
+    if find_spec("scipy") is None:
+        sys.exit("needs SciPy: pip install scipy")
     for side in (64, 128, 256):
         measure(side)

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from typing import Any
 
 import emulator_ratios
 import numpy as np
+from fastest import fastest
 
 from cim.asm.assembler import assemble
 from cim.asm.image import Image
@@ -50,16 +48,6 @@ CORE = """
 """
 
 
-def best(action: Callable[[], Any], times: int = 3) -> float:
-    """Seconds of the fastest of a few runs."""
-    seconds = []
-    for _ in range(times):
-        began = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
-
-
 def show(what: str, figure: str, ratio: float, against: str) -> None:
     print(f"{what:<52} {figure:>22} {ratio:>10.2f} x {against}")
 
@@ -83,19 +71,19 @@ def encoding() -> None:
     load = isa.instructions["load"]
     operands = {"buffer": 2, "lo": 0, "hi": 32, "address": addresses}
     words = encode(load, operands)
-    plain = best(lambda: words ^ np.uint64(1))
+    plain = fastest(lambda: words ^ np.uint64(1))
     for what, action in (
         ("encode 1,000,000 words", lambda: encode(load, operands)),
         ("decode 1,000,000 words", lambda: decode(isa, words)),
     ):
-        seconds = best(action)
+        seconds = fastest(action)
         show(what, f"{seconds:.3f} s", seconds / plain, "one NumPy pass")
 
 
 def starting() -> None:
     """Loading the spec, and the slowest tool's --help, against starting Python."""
-    python = best(lambda: subprocess.run([sys.executable, "-c", ""], check=True))
-    seconds = best(lambda: read_isa(Source("isa.toml", spec_text("isa.toml"))))
+    python = fastest(lambda: subprocess.run([sys.executable, "-c", ""], check=True))
+    seconds = fastest(lambda: read_isa(Source("isa.toml", spec_text("isa.toml"))))
     show("load the spec", f"{1000 * seconds:.1f} ms", seconds / python, "starting Python")
     tools = (
         "asm.cli_isa",
@@ -106,7 +94,7 @@ def starting() -> None:
         "emulator.cli",
     )
     slowest = max(
-        best(
+        fastest(
             lambda tool=tool: subprocess.run(
                 [sys.executable, "-m", f"cim.{tool}", "--help"], check=True, capture_output=True
             )
@@ -124,7 +112,7 @@ def emulating() -> None:
     prepared = prepare(image)
     count = len(prepared.program)
     execute(prepared)
-    seconds = best(lambda: execute(prepared))
+    seconds = fastest(lambda: execute(prepared))
     small = chain(16, 8)
     isa = load_isa()
 
@@ -135,7 +123,7 @@ def emulating() -> None:
         ]
         Interpreter(isa, small.config.numeric_mode, (32, 32), small.memory(), programs).run()
 
-    slow = best(interpret) / len(prepare(small).program)
+    slow = fastest(interpret) / len(prepare(small).program)
     rate = count / seconds
     show("emulate a chain of 16 cores, 32x32, i8n", f"{rate / 1e6:.1f} M instr/s", slow * rate,
          "reference interpreter")  # fmt: skip

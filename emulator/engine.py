@@ -130,49 +130,51 @@ def trace_reserve(s):
 def advance(s, v, me, now):
     """Run a core, whose last instruction completed at `core.time`, up to where it depends on others."""
     core = s.cores[me]
-    time = core.time
+    pc, time = core.pc, core.time
     limit = s.scalars[LIMIT]
-    while core.pc < core.end:
-        if core.pc == core.block_end:
-            core.time = time
+    while pc < core.end:
+        if pc == core.block_end:
+            core.pc, core.time = pc, time
             push(s.heap, s.calendar, time, BLOCK_END, me)
             return
         if s.trace.size > 0 and s.scalars[TRACED] + trace_reserve(s) > s.trace.size:
             # What this core does next lies after `now`, so that it can as well be found out then.
-            core.time = time
+            core.pc, core.time = pc, time
             push(s.heap, s.calendar, max(time, now + 1), GO_ON, me)
             return
-        instruction = s.program[core.pc]
+        instruction = s.program[pc]
         op = instruction.op
-        before = time
-        time += s.scalars[ISSUE]
-        core.time = time
-        if time > limit:
+        start = time + s.scalars[ISSUE]
+        if start > limit:
+            core.pc, core.time = pc, start
             push(s.heap, s.calendar, limit + 1, PAST_LIMIT, me)
             return
-        core.fault = fault_of(s, me, core, instruction)
-        if core.fault:
-            push(s.heap, s.calendar, time, FAULT, me)
+        fault = fault_of(s, me, core, instruction)
+        if fault:
+            core.pc, core.time, core.fault = pc, start, fault
+            push(s.heap, s.calendar, start, FAULT, me)
             return
         if (
-            (op == LOAD or op >= MOV)
+            core.rows_ready == 0
+            and (op == LOAD or op >= MOV)
             and instruction.buffer == s.scalars[IB]
-            and core.rows_ready == 0
         ):
             s.written[me, instruction.lo : instruction.hi] = 1
-        if s.alone.size > 0 and (op == LOAD or op == STORE or op == CALL):
-            time += s.alone[core.pc]
+        before, time = time, start
+        if op == LOAD or op == STORE or op == CALL:
+            if s.alone.size == 0:
+                core.pc, core.time = pc, start
+                begin_access(s, me, core, instruction, start)
+                return
+            time += s.alone[pc]
             if op == CALL:  # one at a time, so that the heap has room
+                core.pc, core.time = pc + 1, time
                 push(s.heap, s.calendar, time - 1, CALL_ARRIVES, np.int64(instruction.arg))
-                core.pc += 1
-                core.time = time
                 push(s.heap, s.calendar, time, GO_ON, me)
                 return
-        elif op == LOAD or op == STORE or op == CALL:
-            begin_access(s, me, core, instruction, time)
-            return
         elif op == WAIT:
             if core.seq_nr < np.int64(instruction.arg):
+                core.pc, core.time = pc, start
                 core.waiting = 1
                 core.goal = instruction.arg
                 return
@@ -185,9 +187,9 @@ def advance(s, v, me, now):
                 execute_gpeu(s, v, me, instruction)
             lanes = s.scalars[LANES]
             time += s.scalars[GPEU_LATENCY] + (np.int64(instruction.hi) + lanes - 1) // lanes
-        record(s, EXECUTED, 0, me, core.pc, before, core.time, time)
-        core.pc += 1
-    core.time = time
+        record(s, EXECUTED, 0, me, pc, before, start, time)
+        pc += 1
+    core.pc, core.time = pc, time
     if time > limit:
         push(s.heap, s.calendar, limit + 1, PAST_LIMIT, me)
 
@@ -228,16 +230,19 @@ def simulate(s, v):
     heap = s.heap
     now = s.calendar[PRESENT]
     gathered = False  # the events of this cycle, whose arbitration is yet to be done
+    key = np.int64(0)  # an event of this cycle that is not in the heap
     while True:
         if s.ready[0] > 0:
             s.ready[0] -= 1
             advance(s, v, s.ready[s.ready[0] + 1], now)
-        elif heap[0] > 0 and heap[1] >> TIME_SHIFT == now:
-            key = pop_heap(heap)
+        elif key != 0 or (heap[0] > 0 and heap[1] >> TIME_SHIFT == now):
+            if key == 0:
+                key = pop_heap(heap)
             kind = (key >> KIND_SHIFT) & KIND_MASK
             number = key & NUMBER_MASK
             if kind == FAULT:
                 return FAULTED, now, number
+            key = 0
             handle(s, v, kind, number, now)
         elif gathered:
             gathered = False
@@ -254,7 +259,7 @@ def simulate(s, v):
                 return PAUSED, cycle, 0
             now = cycle
             gathered = True
-            begin_cycle(heap, s.calendar, now)
+            key = begin_cycle(heap, s.calendar, now)
     for me in range(s.scalars[CORES]):
         if s.cores[me].pc < s.cores[me].end:
             return DEADLOCKED, now, me

@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from cim.emulator.layout import (
     FREE_NODE, LAST_TIME, LISTS, NEVER, PRESENT, SPAN, SUMMARY, USED,
 )  # fmt: skip
-from cim.emulator.values import jitted
+from cim.emulator.values import inlined, jitted
 
 # Kinds of events. A fault comes before everything else of its cycle, a write at the banks before a read.
 # They are NumPy's integers, since numba would compile a function anew for each Python int that it is given.
@@ -75,7 +75,7 @@ def push_heap(heap, key):
     heap[at] = key
 
 
-@jitted
+@inlined
 def pop_heap(heap):
     first = heap[1]
     last = heap[heap[0]]
@@ -96,7 +96,7 @@ def pop_heap(heap):
     return first
 
 
-@jitted
+@inlined
 def next_cycle(heap, calendar):
     """The next cycle that has an event, NEVER if there is none."""
     time = NEVER
@@ -119,22 +119,26 @@ def next_cycle(heap, calendar):
     return time
 
 
-@jitted
+@inlined
 def begin_cycle(heap, calendar, now):
-    """Have the events of the next cycle in the heap."""
+    """Have the events of the next cycle in the heap; if there is one alone, return it instead, and else 0."""
     calendar[PRESENT] = now
     place = now & (SPAN - 1)
     node = calendar[LISTS + place]
     if node == 0:
-        return
+        return np.int64(0)
     calendar[LISTS + place] = 0
     word = place >> 6
     calendar[USED + word] &= ~(np.int64(1) << (place & 63))
     if calendar[USED + word] == 0:
         calendar[SUMMARY] &= ~(np.int64(1) << word)
+    first = calendar[node]
+    is_alone = calendar[node + 1] == 0 and (heap[0] == 0 or heap[1] >> TIME_SHIFT != now)
     while node != 0:
-        push_heap(heap, calendar[node])
+        if not is_alone:
+            push_heap(heap, calendar[node])
         after = calendar[node + 1]
         calendar[node + 1] = calendar[FREE_NODE]
         calendar[FREE_NODE] = node
         node = after
+    return first if is_alone else np.int64(0)
