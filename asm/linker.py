@@ -30,7 +30,7 @@ from cim.asm.objects import (
 )
 from cim.asm.option_expressions import Defsym
 from cim.diagnostics import CimError, Diagnostic, Note, did_you_mean
-from cim.isa.encoding import OperandError, decode, field_values, patch
+from cim.isa.encoding import OperandError, field_values, identify, patch
 from cim.isa.load import load_isa
 from cim.isa.machine import Machine, load_machine
 from cim.isa.numerics import NumericMode
@@ -344,7 +344,7 @@ class _Linker:
         """Set the address or core operand of the instructions at the relocations."""
         wanted = "address" if kind == RelocationType.ADDRESS else "core"
         at = (rows["offset"] // 8).astype(np.int64)
-        found = decode(self.isa, words[at]).index
+        found = identify(self.isa, words[at])
         instructions = list(self.isa.instructions.values())
         for number in np.unique(found):
             operands = instructions[int(number)].operands.values() if number >= 0 else ()

@@ -100,17 +100,23 @@ def _broken(
     return OperandError(words[0], index, f"{shown}; must be {constraint}")
 
 
+def identify(isa: Isa, words: Words) -> NDArray[np.int16]:
+    """The number of each word's instruction by opcode and reserved bits alone, else `ILLEGAL`."""
+    index = np.full(words.shape, ILLEGAL, dtype=np.int16)
+    for number, instruction in enumerate(isa.instructions.values()):
+        index[(words & np.uint64(instruction.mask)) == np.uint64(instruction.match)] = number
+    return index
+
+
 def decode(isa: Isa, words: Words) -> Decoded:
     """Take words apart. A word with a reserved bit set, or that breaks a constraint, is illegal."""
     words = np.ascontiguousarray(words, dtype=np.uint64)
-    index = np.full(words.shape, ILLEGAL, dtype=np.int16)
+    index = identify(isa, words)
     names = {name for i in isa.instructions.values() for name in i.operands}
     operands = {name: np.zeros(words.shape, dtype=np.int64) for name in sorted(names)}
     codes = np.array([buffer.code for buffer in isa.buffers.values()])
     for number, instruction in enumerate(isa.instructions.values()):
-        chosen = np.flatnonzero(
-            (words & np.uint64(instruction.mask)) == np.uint64(instruction.match)
-        )
+        chosen = np.flatnonzero(index == number)
         if not chosen.size:
             continue
         values = {
@@ -123,7 +129,7 @@ def decode(isa: Isa, words: Words) -> Decoded:
                 legal &= np.isin(values[name], codes)
         for constraint in instruction.constraints:
             legal &= _holds(constraint, values)
-        index[chosen[legal]] = number
+        index[chosen[~legal]] = ILLEGAL
         for name, value in values.items():
             operands[name][chosen[legal]] = value[legal]
     return Decoded(index, operands)
