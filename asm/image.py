@@ -87,7 +87,7 @@ class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     `layout` is NCHW (input [N, C, H, W], output [N, K, OH, OW], both without the height in a 1-D
     convolution) or ROWS (input [..., C], output [..., K]: every row one output vector). `kernel` is KY, KX, C / groups, K. `pads` are top, left, bottom, right. The IFM region holds the padded
-    image as [H][W][C], the OFM region [OH * OW][K].
+    image as [H][W][C], the OFM region [OH * OW][K]. One MVM yields `window_height` x `window_width` output vectors.
     """
 
     name: str
@@ -108,6 +108,9 @@ class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     horizontal_groups: Natural
     reference: Reference
     groups: Positive = 1
+    mapping: Literal["im2col", "sdk", "vw-sdk"] = "im2col"
+    window_height: Positive = 1
+    window_width: Positive = 1
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -88,14 +88,21 @@ def compile(  # noqa: A001  (as people would call it)
     dims: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     host: Collection[str] = (),
+    mapping: str = "im2col",
 ) -> Program:
     """Compile an ONNX model, a file or one in memory, for a machine: a preset or an `arch.toml`, with `SECTION.KEY=VALUE` settings.
 
-    `sync` is the scheme: sequential, linear, cyclic or ring. `dims` and `input_shapes` fix symbolic
+    `sync` is the scheme: sequential, linear, cyclic or ring; `mapping` is im2col, sdk or vw-sdk. `dims` and `input_shapes` fix symbolic
     dimensions, `host` names nodes that stay on the host. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
     """
     compiled = compile_model(
-        model, load_machine(arch, settings), sync, dims=dims, input_shapes=input_shapes, host=host
+        model,
+        load_machine(arch, settings),
+        sync,
+        dims=dims,
+        input_shapes=input_shapes,
+        host=host,
+        mapping=mapping,
     )
     files = compiled.files()
     folder = tempfile.mkdtemp(prefix="cim-")

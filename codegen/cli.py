@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cim.codegen.driver import CompiledModel
 
 SCHEMES = ("sequential", "linear", "cyclic", "ring")
+MAPPINGS = ("im2col", "sdk", "vw-sdk")
 KERAS = (".keras", ".h5", ".hdf5", ".pb")
 
 
@@ -46,7 +47,14 @@ def _main(argv: list[str] | None) -> int:
     from cim.codegen.driver import compile_model
 
     model = compile_model(
-        path, machine, arguments.sync, arguments.layer, dims, shapes, arguments.host
+        path,
+        machine,
+        arguments.sync,
+        arguments.layer,
+        dims,
+        shapes,
+        arguments.host,
+        arguments.mapping,
     )
     stage = "assembly" if arguments.assembly else "object" if arguments.objects else "image"
     with _progress(len(model.layers)) as advance:
@@ -85,6 +93,13 @@ def _parser() -> argparse.ArgumentParser:
         choices=SCHEMES,
         default="linear",
         help="synchronization scheme (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--mapping",
+        choices=MAPPINGS,
+        default="im2col",
+        help="outputs of an MVM: one, a square (sdk) or any rectangle (vw-sdk) of them where that pays "
+        "(default: %(default)s)",
     )
     parser.add_argument("--layer", metavar="NAME", help="compile this layer only")
     parser.add_argument(
@@ -155,19 +170,30 @@ def _report(model: CompiledModel, folder: Path) -> None:
     out = console.table_console()
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("layer", overflow="fold")
-    for title in ("mode", "matrix", "outputs", "P_V x P_H", "cores", "cells used", "scheme"):
+    for title in (
+        "mode",
+        "matrix",
+        "outputs",
+        "P_V x P_H",
+        "cores",
+        "cells used",
+        "mapping",
+        "scheme",
+    ):
         table.add_column(title, justify="right")
     for one in model.layers:
         rows, columns = one.layer.matrix_shape
         core = model.machine.core
-        # With groups most of the kernel matrix is zeros that no core holds.
-        used = one.layer.weights.size / (one.mapping.cores * core.inputs * core.outputs)
+        used = one.mapping.used(one.layer, core.inputs * core.outputs)
         table.add_row(
             one.layer.name, one.mode.mode, f"{rows}x{columns}", str(one.layer.outputs),
             f"{one.mapping.p_v} x {one.mapping.p_h}", str(one.mapping.cores), f"{used:.0%}",
-            one.schedule.scheme,
+            one.mapping.title, one.schedule.scheme,
         )  # fmt: skip
     out.print(table if model.layers else "no layer runs on the cores")
+    for one in model.layers:
+        if one.mapping.reason:
+            out.print(f"{one.layer.name}: im2col, since {one.mapping.reason}", markup=False)
     if model.partition is not None and model.partition.report:
         on_host = sum(entry.macs for entry in model.partition.report)
         share = on_host / model.partition.macs if model.partition.macs else 0.0

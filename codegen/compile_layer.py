@@ -16,11 +16,10 @@ from cim.codegen.layer import Layer
 from cim.codegen.mapping import Mapping, map_layer
 from cim.codegen.reference_model import reference_model
 from cim.codegen.schedule import Schedule, make_schedule
+from cim.codegen.window import MAX_CORES
 from cim.diagnostics import CimError, Source, error
 from cim.isa.machine import Machine
 from cim.isa.numerics import NumericMode
-
-MAX_CORES = 65536  # core numbers have 16 bits
 
 
 @dataclass(frozen=True)
@@ -80,23 +79,27 @@ def layer_mode(layer: Layer, machine: Machine) -> NumericMode:
     return NumericMode("i8n" if narrow else "i8", ifm, ofm)
 
 
-def compile_layer(layer: Layer, machine: Machine, scheme: str, name: str) -> CompiledLayer:
+def compile_layer(
+    layer: Layer, machine: Machine, scheme: str, name: str, mapping: str = "im2col"
+) -> CompiledLayer:
     """Map, schedule and write a layer; `name` is the stem of its files.
+
+    `mapping` is im2col, sdk or vw-sdk; what it cannot map it maps with im2col.
 
     Raises `CimError` for a layer that needs more cores than there are, or another numeric mode.
     """
     mode = layer_mode(layer, machine)
-    mapping = map_layer(layer, machine.core.outputs, machine.core.inputs)
-    _check_cores(layer, mapping, machine)
-    schedule = make_schedule(scheme, layer.outputs, mapping.p_v)
-    reference = reference_model(layer).SerializeToString(deterministic=True)
-    program = emit(name, layer, mode, mapping, schedule, machine, reference)
-    return CompiledLayer(layer, mode, mapping, schedule, program)
-
-
-def _check_cores(layer: Layer, mapping: Mapping, machine: Machine) -> None:
     count = machine.core.count
     available = count if isinstance(count, int) else MAX_CORES
+    mapped = map_layer(layer, machine.core.outputs, machine.core.inputs, mapping, available)
+    _check_cores(layer, mapped, machine, available)
+    schedule = make_schedule(scheme, mapped.vectors, mapped.p_v)
+    reference = reference_model(layer).SerializeToString(deterministic=True)
+    program = emit(name, layer, mode, mapped, schedule, machine, reference)
+    return CompiledLayer(layer, mode, mapped, schedule, program)
+
+
+def _check_cores(layer: Layer, mapping: Mapping, machine: Machine, available: int) -> None:
     if mapping.cores > available:
         rows, columns = layer.matrix_shape
         in_groups = f" in {layer.groups} groups" if layer.groups > 1 else ""

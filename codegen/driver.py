@@ -18,6 +18,7 @@ from cim.codegen.layer import Layer
 from cim.codegen.onnx_import import HostNode, Imported, import_model
 from cim.codegen.partition import HostStep, Partition, partition
 from cim.codegen.schedule import SCHEMES
+from cim.codegen.window import MAPPINGS
 from cim.diagnostics import did_you_mean, error
 from cim.isa.machine import Machine, load_machine
 
@@ -123,15 +124,18 @@ def compile_model(
     dims: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     host: Collection[str] = (),
+    mapping: str = "im2col",
 ) -> CompiledModel:
     """Compile an ONNX model, a file or one in memory, for a machine (default: the preset `default`).
 
     `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions; `host`
-    names nodes that stay on the host. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
+    names nodes that stay on the host; `mapping` is im2col, sdk or vw-sdk. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
     layer that does not fit the machine.
     """
     if scheme not in SCHEMES:
         raise error(f"unknown scheme '{scheme}'{did_you_mean(scheme, SCHEMES)}")
+    if mapping not in MAPPINGS:
+        raise error(f"unknown mapping '{mapping}'{did_you_mean(mapping, MAPPINGS)}")
     machine = machine or load_machine()
     imported = import_model(source, dims or {}, input_shapes or {}, host)
     where = imported.graph.path
@@ -140,7 +144,7 @@ def compile_model(
     name = file_stem(where, set()) if in_memory else Path(where).stem
     taken = {name.lower()}  # the network's own files
     compiled = tuple(
-        compile_layer(one, machine, scheme, file_stem(one.name, taken)) for one in chosen
+        compile_layer(one, machine, scheme, file_stem(one.name, taken), mapping) for one in chosen
     )
     whole = partition(imported) if layer is None else None
     return CompiledModel(name, machine, compiled, imported, whole)

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from cim.asm.directives_text import machine_directive, parameter_lines, region_directive, value_text
 from cim.asm.text_layout import INDENT, with_comment
 from cim.codegen.layer import Layer
-from cim.codegen.mapping import Mapping, Piece, Tile, ifm_pieces
+from cim.codegen.mapping import Mapping, Piece, Tile, ifm_pieces, tile_cells
 from cim.codegen.parameters import Requantization, input_offset, requantization
 from cim.codegen.schedule import CorePlan, Loop, Run, Schedule
+from cim.codegen.window import taps
 from cim.isa.machine import Machine
 from cim.isa.numerics import DTYPES, NumericMode
 
@@ -70,6 +71,7 @@ class _Emitter:
         self.stride = -(-columns * self.sum_bytes // width) * width
         # Partial sums use the OFM's own place only where both lie alike.
         same = mode.ofm == mode.partial_sum and self.stride == self.channels * self.ofm_bytes
+        same = same and mapping.window.outputs == 1
         self.sums = "ofm" if mapping.p_h == 1 and same else "ps"
 
     def program(self) -> Program:
@@ -77,10 +79,10 @@ class _Emitter:
         reference_name = f"{self.name}.ref.onnx"
         texts, parts, at = {}, [], 0
         for tile in self.mapping.tiles:
-            cells = self.layer.block(tile.row_ids, tile.column_slice)
+            cells = tile_cells(self.layer, self.mapping.window, tile)
             part = cells.astype(self.mode.cell).tobytes()
             file = f"{self.name}.core{tile.number:05d}.s"
-            lines = self._core(tile, file, f'"{weights_name}", {at}, {len(part)}')
+            lines = self._core(tile, cells, file, f'"{weights_name}", {at}, {len(part)}')
             texts[file] = "\n".join(lines) + "\n"
             parts.append(part)
             at += len(part)
@@ -114,11 +116,11 @@ class _Emitter:
             zero_point=q.y_zp if q else 0, align=align,
         )  # fmt: skip
         if self.mapping.p_v > 1 and self.sums == "ps":
-            shape = (self.mapping.p_h, layer.outputs, self.stride // self.sum_bytes)
+            shape = (self.mapping.p_h, self.mapping.vectors, self.stride // self.sum_bytes)
             yield region_directive(
                 "ps", self.mode.partial_sum, shape, role="partial_sum", layout="HG,O,K", align=align
             )
-        bias = self.requantization.bias
+        bias = self._bias()
         if bias is not None:
             yield region_directive(
                 "bias", self.mode.partial_sum, bias.shape, role="bias", layout="K", align=align
@@ -130,8 +132,20 @@ class _Emitter:
                 values = ", ".join(str(value) for value in bias[start : start + 8])
                 yield f"{INDENT}{directive} {values}"
 
+    def _bias(self) -> NDArray[Any] | None:
+        """What each HG's columns add, one HG after another; with im2col the bias itself."""
+        bias = self.requantization.bias
+        if bias is None:
+            return None
+        return np.concatenate([bias[t.channel_ids] for t in self.mapping.tiles if t.vg == 0])
+
     def _description(self, reference_name: str) -> dict[str, object]:
-        layer = self.layer
+        layer, window = self.layer, self.mapping.window
+        mapped = {
+            "mapping": self.mapping.kind,
+            "window_height": window.down,
+            "window_width": window.right,
+        }
         return {
             "name": layer.name,
             "operator": layer.operator,
@@ -148,6 +162,7 @@ class _Emitter:
             "activation": layer.activation.kind,
             "alpha": layer.activation.alpha,
             "scheme": self.schedule.scheme,
+            **(mapped if window.outputs > 1 else {}),
             "vertical_groups": self.mapping.p_v,
             "horizontal_groups": self.mapping.p_h,
             "reference": reference_name,
@@ -169,51 +184,58 @@ class _Emitter:
 
     # --- a core's file -----------------------------------------------------------------------------------
 
-    def _core(self, tile: Tile, file: str, weights: str) -> Iterator[str]:
+    def _core(self, tile: Tile, cells: NDArray[Any], file: str, weights: str) -> Iterator[str]:
         plan = self.schedule.plans[tile.vg]
-        _, kx, c, _ = self.layer.weights.shape
-        c *= self.layer.groups
-        first, last = int(tile.row_ids[0]), int(tile.row_ids[-1])
-        all_rows = last - first + 1 == tile.rows
-
-        def position(row: int) -> str:
-            return f"ky {row // (kx * c)}, kx {row // c % kx}, c {row % c}"
-
         yield f"# {self._title()}"
         yield (
             f"# core {tile.number} = C[hg {tile.hg}, vg {tile.vg}] of "
             f"{self.mapping.p_h} x {self.mapping.p_v}, scheme {self.schedule.scheme}"
         )
-        yield f"# output channels {tile.column}..{tile.column_end - 1}"
-        some = "" if all_rows else f"{tile.rows} of "
-        yield f"# kernel rows {some}{first}..{last}: ({position(first)}) to ({position(last)})"
+        yield from self._part(tile)
         yield ""
         yield f'.file "{file}"'
         yield self._mode_directive()
         yield f".core {tile.name}, {tile.number}, hg={tile.hg}, vg={tile.vg}"
         yield f".crossbar rows={tile.rows}, columns={tile.columns}"
         yield f"{INDENT}.incbin {weights}"
-        yield from self._parameters(tile)
+        yield from self._parameters(tile, cells)
         yield ""
         yield ".text"
         if not plan.each and plan.predecessor is not None:
             yield with_comment(f"{INDENT}wait 1", f"# until C{tile.hg}_{plan.predecessor} is done")
-        pieces = ifm_pieces(self.layer, tile)
+        pieces = ifm_pieces(self.layer, self.mapping.window, tile)
         for loop in plan.loops:
             yield from self._loop(tile, plan, loop, pieces)
         if not plan.each and plan.successor is not None:
             yield f"{INDENT}call C{tile.hg}_{plan.successor}"
 
-    def _parameters(self, tile: Tile) -> Iterator[str]:
+    def _part(self, tile: Tile) -> Iterator[str]:
+        """Which part of the matrix the core holds, as comments."""
+        window = self.mapping.window
+        lines, line = taps(self.layer, window)
+        c = self.layer.weights.shape[2] * self.layer.groups
+        first, last = int(tile.row_ids[0]), int(tile.row_ids[-1])
+        names = ("ky", "kx") if window.outputs == 1 else ("y", "x")
+
+        def position(row: int) -> str:
+            y, x = divmod(row // c, line.size)
+            if window.outputs > 1:
+                y, x = int(lines[y]), int(line[x])
+            return f"{names[0]} {y}, {names[1]} {x}, c {row % c}"
+
+        copies = f", {window.down} x {window.right} times" if window.outputs > 1 else ""
+        what = "kernel" if window.outputs == 1 else "window"
+        some = "" if last - first + 1 == tile.rows else f"{tile.rows} of "
+        yield f"# output channels {tile.channel}..{tile.channel_end - 1}{copies}"
+        yield f"# {what} rows {some}{first}..{last}: ({position(first)}) to ({position(last)})"
+
+    def _parameters(self, tile: Tile, cells: NDArray[Any]) -> Iterator[str]:
         """Parameters that differ from their default; one value where all columns agree."""
-        columns = slice(tile.column, tile.column_end)
+        columns = tile.channel_ids
         r = self.requantization
         vectors: dict[str, tuple[NDArray[Any], float]] = {}
         if self.mode.mode != "f32":
-            vectors["offset"] = (
-                input_offset(self.layer, tile.row_ids, columns),
-                0,
-            )
+            vectors["offset"] = (input_offset(self.layer, cells), 0)
         if self.mode.mode == "i8n":
             vectors["adc_mul"] = (r.adc_mul[columns], 1)
         vectors["mul_pos"] = (r.mul_pos[columns], 1)
@@ -269,7 +291,7 @@ class _Emitter:
     def _output(
         self, tile: Tile, plan: CorePlan, run: Run, pieces: list[Piece], wait: str
     ) -> Iterator[str]:
-        """The instructions for output vector `o`, in the order that the design fixes."""
+        """The instructions for output vector or window `o`, in the order that the design fixes."""
         n = tile.columns
         position = yield from self._position()
         for piece in pieces:
@@ -277,14 +299,15 @@ class _Emitter:
             yield f"load ib[{piece.lo}:{piece.hi}], {address}"
         yield "mvm"
         sums = f"{self.sums} + o*{self.stride}"
-        sums = _sum(sums, tile.hg * self.layer.outputs * self.stride)
+        sums = _sum(sums, tile.hg * self.mapping.vectors * self.stride)
         if not run.first:
             if plan.each:
                 yield f"wait {wait}"
             yield f"load pb[0:{n}], {sums}"
             yield "gpeu.add ob, ob, pb"
         elif self.requantization.bias is not None:
-            yield f"load pb[0:{n}], {_sum('bias', tile.column * self.sum_bytes)}"
+            before = tile.channel * tile.copies
+            yield f"load pb[0:{n}], {_sum('bias', before * self.sum_bytes)}"
             yield "gpeu.add ob, ob, pb"
         if not run.last:
             yield f"store {sums}, ob[0:{n}]"
@@ -292,22 +315,60 @@ class _Emitter:
                 yield f"call C{tile.hg}_{plan.successor}"
             return
         yield from self._finish()
-        ofm = _sum(f"ofm + o*{self.channels * self.ofm_bytes}", tile.column * self.ofm_bytes)
-        yield f"store {ofm}, rb[0:{n}]"
+        yield from self._store(tile)
 
     def _position(self) -> Generator[str, None, str]:
         """Yields a `.let` where it needs one; returns the text of output o's corner in the IFM, in bytes."""
-        layer = self.layer
+        layer, window = self.layer, self.mapping.window
         _, width, channels = layer.padded
-        out_width = layer.output_image[1]
+        out_height, out_width = layer.output_image
         down = layer.strides[0] * width * channels * self.ifm_bytes
         right = layer.strides[1] * channels * self.ifm_bytes
+        if window.outputs > 1:
+            # The last window of a line ends at the border.
+            across = self.mapping.windows[1]
+            yield f".let y = min(o/{across}*{window.down}, {out_height - window.down})"
+            yield f".let x = min(o%{across}*{window.right}, {out_width - window.right})"
+            yield f".let pos = y*{down} + x*{right}"
+            return "pos"
         if out_width == 1:
             return f"o*{down}"
         if down == out_width * right:
             return f"o*{right}"
         yield f".let pos = o/{out_width}*{down} + o%{out_width}*{right}"
         return "pos"
+
+    def _store(self, tile: Tile) -> Iterator[str]:
+        """Finished values from `rb` to the OFM; of overlapping windows the first stores what both have."""
+        step = self.channels * self.ofm_bytes
+        own = tile.channel * self.ofm_bytes
+        window = self.mapping.window
+        if window.outputs == 1:
+            yield f"store {_sum(f'ofm + o*{step}', own)}, rb[0:{tile.columns}]"
+            return
+        height, width = self.layer.output_image
+        across = self.mapping.windows[1]
+        seen_down = -height % window.down
+        seen_right = -width % window.right
+        # Neighbouring outputs lie together where the core has all channels.
+        ends = sorted({seen_right, window.right} - {0})
+        if tile.channels != self.channels:
+            ends = list(range(1, window.right + 1))
+        for i in range(window.down):
+            begin = 0
+            for end in ends:
+                only = [f"y + {i} >= o/{across}*{window.down}"] if i < seen_down else []
+                only += [f"x + {begin} >= o%{across}*{window.right}"] if begin < seen_right else []
+                lo, hi = ((i * window.right + j) * tile.channels for j in (begin, end))
+                place = f"ofm + y*{width * step} + x*{step}"
+                store = f"store {_sum(place, (i * width + begin) * step + own)}, rb[{lo}:{hi}]"
+                begin = end
+                if not only:
+                    yield store
+                    continue
+                yield f".if {' && '.join(only)}"
+                yield f"{INDENT}{store}"
+                yield ".endif"
 
     def _finish(self) -> Iterator[str]:
         """From the complete sum in `ob` to the OFM's value in `rb`."""

@@ -1,4 +1,4 @@
-"""im2col: cuts a layer's kernel matrix into the tiles that the cores hold."""
+"""Cuts a layer's matrix into the tiles that the cores hold: im2col, or with shifted duplicates of the kernel."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.codegen.layer import Layer
+from cim.codegen.window import MAX_CORES, Cut, Window, choose_window, cut, grid, taps
 
 
 @dataclass(frozen=True, eq=False)
 class Tile:
-    """Core C[hg, vg]: rows `row_ids` of the kernel matrix and columns (output channels) column..column_end-1.
+    """Core C[hg, vg]: rows `row_ids` of the mapped matrix and output channels channel..channel_end-1.
 
-    Rows count in the order (ky, kx, c) over all channels; they ascend.
+    Rows count in the order (pixel of the window, c) over all channels; they ascend. With im2col the window is
+    the kernel, and a row is (ky, kx, c). The columns are the channels, `copies` times: once for each output of the
+    window, in the order of the OFM.
     """
 
     number: int
     hg: int
     vg: int
     row_ids: NDArray[np.int64]
-    column: int
-    column_end: int
+    channel: int
+    channel_end: int
+    copies: int = 1
 
     @property
     def name(self) -> str:
@@ -35,73 +39,143 @@ class Tile:
         return int(self.row_ids.size)
 
     @property
-    def columns(self) -> int:
-        """Used crossbar outputs."""
-        return self.column_end - self.column
+    def channels(self) -> int:
+        """Output channels."""
+        return self.channel_end - self.channel
 
     @property
-    def column_slice(self) -> slice:
-        """The columns as a slice of the kernel matrix."""
-        return slice(self.column, self.column_end)
+    def columns(self) -> int:
+        """Used crossbar outputs."""
+        return self.channels * self.copies
+
+    @property
+    def channel_slice(self) -> slice:
+        """The channels as a slice of the kernel matrix."""
+        return slice(self.channel, self.channel_end)
+
+    @property
+    def channel_ids(self) -> NDArray[np.int64]:
+        """The output channel of each column."""
+        return np.tile(np.arange(self.channel, self.channel_end), self.copies)
 
 
 @dataclass(frozen=True)
 class Mapping:
-    """Which core holds which part of the kernel matrix; `tiles` in the order of their core numbers."""
+    """Which core holds which part of the matrix; `tiles` in the order of their core numbers.
 
+    `kind` is im2col wherever the window is a single output. `windows` are those down and right: each core
+    does one MVM for each. `reason` says why it is im2col where something else was asked for.
+    """
+
+    kind: str
+    window: Window
+    windows: tuple[int, int]
     p_v: int
     p_h: int
     tiles: tuple[Tile, ...]
+    reason: str = ""
+
+    @property
+    def title(self) -> str:
+        """The kind, and the window where it has several outputs."""
+        return self.kind + (
+            f" {self.window.down}x{self.window.right}" if self.window.outputs > 1 else ""
+        )
 
     @property
     def cores(self) -> int:
         """P_V * P_H."""
         return len(self.tiles)
 
+    @property
+    def vectors(self) -> int:
+        """Windows of one inference: what the cores of a chain hand on, and MVMs of each core."""
+        return self.windows[0] * self.windows[1]
 
-def map_layer(layer: Layer, outputs: int, inputs: int) -> Mapping:
-    """Tiles for crossbars of `outputs` x `inputs` (M x N).
+    def used(self, layer: Layer, cells: int) -> float:
+        """The share of the crossbars' cells, `cells` each, that hold a weight."""
+        # Between shifted duplicates, and with groups, most of the mapped matrix is zeros.
+        return layer.weights.size * self.window.outputs / (self.cores * cells)
 
-    Without groups P_V = ceil(rows / N) and P_H = ceil(K / M). With groups the kernel matrix is
-    block-diagonal, and parts of it that are zero get no core: where a group's block fits a crossbar, as many
-    groups as fit are packed into one and P_V = 1; else each group is cut like a layer of its own, and P_V is
-    that of a group.
+    @property
+    def ifm_values(self) -> int:
+        """Elements of the IFM that all cores load in one inference."""
+        return self.vectors * sum(tile.rows for tile in self.tiles)
+
+
+def map_layer(
+    layer: Layer, outputs: int, inputs: int, mapping: str = "im2col", available: int = MAX_CORES
+) -> Mapping:
+    """Tiles for crossbars of `outputs` x `inputs` (M x N); `mapping` is one of `window.MAPPINGS`.
+
+    No window is chosen that needs more than `available` cores; im2col itself may.
     """
-    ky, kx, channels, all_columns = layer.weights.shape
-    rows, columns = ky * kx * channels, all_columns // layer.groups
-    p_v = -(-rows // inputs)
-    packed = min(inputs // rows, outputs // columns, layer.groups)
-    if layer.groups > 1 and packed >= 1:
-        # Evenly: as few cores as with full crossbars, and none has more to move than the others.
-        shares = -(-layer.groups // packed)
-        spans = [
-            (share * layer.groups // shares, (share + 1) * layer.groups // shares)
-            for share in range(shares)
-        ]
-        tiles = tuple(
-            Tile(hg, hg, 0, _rows_of(layer, first, last), first * columns, last * columns)
-            for hg, (first, last) in enumerate(spans)
-        )
-        return Mapping(1, shares, tiles)
-    per_group = -(-columns // outputs)
-    made = []
-    for hg in range(layer.groups * per_group):
+    choice = choose_window(layer, mapping, outputs, inputs, available)
+    window = choice.window
+    kind = mapping if window.outputs > 1 else "im2col"
+    made = cut(layer, window, kind, outputs, inputs)
+    assert made is not None
+    tiles = _packed(layer, window, made) if made.packed else _cut(layer, window, kind, made, inputs)
+    return Mapping(
+        kind, window, grid(layer, window), made.p_v, made.p_h, tuple(tiles), choice.reason
+    )
+
+
+def _packed(layer: Layer, window: Window, made: Cut) -> list[Tile]:
+    """Evenly: as few cores as with full crossbars, and none has more to move than the others."""
+    columns = layer.weights.shape[3] // layer.groups
+    tiles = []
+    for hg in range(made.p_h):
+        first, last = (at * layer.groups // made.p_h for at in (hg, hg + 1))
+        rows = _rows_of(layer, window, first, last).reshape(-1)
+        tiles.append(Tile(hg, hg, 0, rows, first * columns, last * columns, window.outputs))
+    return tiles
+
+
+def _cut(layer: Layer, window: Window, kind: str, made: Cut, inputs: int) -> list[Tile]:
+    columns = layer.weights.shape[3] // layer.groups
+    per_group = made.p_h // layer.groups
+    tiles = []
+    for hg in range(made.p_h):
         group, part = divmod(hg, per_group)
-        own = _rows_of(layer, group, group + 1)
-        column = group * columns + part * outputs
-        column_end = min(column + outputs, (group + 1) * columns)
-        for vg in range(p_v):
-            piece = own[vg * inputs : (vg + 1) * inputs]
-            made.append(Tile(hg * p_v + vg, hg, vg, piece, column, column_end))
-    return Mapping(p_v, layer.groups * per_group, tuple(made))
+        own = _rows_of(layer, window, group, group + 1)
+        channel = group * columns + part * made.channels
+        channel_end = min(channel + made.channels, (group + 1) * columns)
+        for vg in range(made.p_v):
+            if kind == "vw-sdk":  # all pixels of some channels
+                held = inputs // len(own)
+                piece = own[:, vg * held : (vg + 1) * held].reshape(-1)
+            else:
+                piece = own.reshape(-1)[vg * inputs : (vg + 1) * inputs]
+            number = hg * made.p_v + vg
+            tiles.append(Tile(number, hg, vg, piece, channel, channel_end, window.outputs))
+    return tiles
 
 
-def _rows_of(layer: Layer, first: int, last: int) -> NDArray[np.int64]:
-    """The kernel matrix rows of groups first..last-1, in ascending order."""
-    ky, kx, channels, _ = layer.weights.shape
-    pixels = np.arange(ky * kx, dtype=np.int64) * channels * layer.groups
+def _rows_of(layer: Layer, window: Window, first: int, last: int) -> NDArray[np.int64]:
+    """The matrix rows of groups first..last-1: [pixel of the window][channel], ascending."""
+    channels = layer.weights.shape[2]
+    lines, line = taps(layer, window)
+    pixels = np.arange(lines.size * line.size, dtype=np.int64) * channels * layer.groups
     own = np.arange(first * channels, last * channels, dtype=np.int64)
-    return np.asarray(pixels[:, None] + own[None, :]).reshape(-1)
+    return np.asarray(pixels[:, None] + own[None, :])
+
+
+def tile_cells(layer: Layer, window: Window, tile: Tile) -> NDArray[np.generic]:
+    """What the tile's crossbar holds, [rows][columns]: each duplicate of the kernel where its output reads."""
+    y, x, c = _places(layer, window, tile)
+    kernel_h, kernel_w, channels, _ = layer.weights.shape
+    parts = []
+    for i in range(window.down):
+        for j in range(window.right):
+            ky, ky_rest = np.divmod(y - i * layer.strides[0], layer.dilations[0])
+            kx, kx_rest = np.divmod(x - j * layer.strides[1], layer.dilations[1])
+            inside = (ky_rest == 0) & (ky >= 0) & (ky < kernel_h)
+            inside &= (kx_rest == 0) & (kx >= 0) & (kx < kernel_w)
+            rows = np.where(inside, (ky * kernel_w + kx) * channels * layer.groups + c, 0)
+            cells = layer.block(rows, tile.channel_slice)
+            parts.append(np.where(inside[:, None], cells, cells.dtype.type(0)))
+    return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True)
@@ -113,23 +187,24 @@ class Piece:
     offset: int
 
 
-def ifm_pieces(layer: Layer, tile: Tile) -> list[Piece]:
-    """The contiguous parts of a tile's slice of an im2col row.
+def ifm_pieces(layer: Layer, window: Window, tile: Tile) -> list[Piece]:
+    """The contiguous parts of what a tile reads of a window.
 
-    Offsets count elements of the padded [H][W][C] image from the output's own corner.
+    Offsets count elements of the padded [H][W][C] image from the window's own corner.
     """
     _, width, channels = layer.padded
-    _, kx_size, _, _ = layer.weights.shape
-    ky, kx, c = _unravel(tile.row_ids, kx_size, channels)
-    offsets = (ky * layer.dilations[0] * width + kx * layer.dilations[1]) * channels + c
+    y, x, c = _places(layer, window, tile)
+    offsets = (y * width + x) * channels + c
     cuts = np.flatnonzero(np.diff(offsets) != 1) + 1
     starts = [0, *cuts.tolist()]
     ends = [*cuts.tolist(), tile.rows]
     return [Piece(lo, hi, int(offsets[lo])) for lo, hi in zip(starts, ends, strict=True)]
 
 
-def _unravel(
-    rows: NDArray[np.int64], kx_size: int, channels: int
+def _places(
+    layer: Layer, window: Window, tile: Tile
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Kernel matrix rows as (ky, kx, c)."""
-    return rows // (kx_size * channels), rows // channels % kx_size, rows % channels
+    """The tile's rows as row and column of the padded image, from the window's corner, and channel."""
+    lines, line = taps(layer, window)
+    pixel, c = np.divmod(tile.row_ids, layer.weights.shape[2] * layer.groups)
+    return lines[pixel // line.size], line[pixel % line.size], c

@@ -84,15 +84,14 @@ def partial_sum_scale(layer: Layer, q: Quantization) -> np.float32:
     return np.float32(np.float32(q.y_scale) * reach / np.float32(127))
 
 
-def input_offset(layer: Layer, rows: NDArray[np.int64], columns: slice) -> NDArray[np.int32]:
-    """`offset` of the core that holds these rows and columns of the kernel matrix, int32 [columns].
+def input_offset(layer: Layer, cells: NDArray[Any]) -> NDArray[np.int32]:
+    """`offset` of the core that holds these `cells` [rows][columns], int32 [columns].
 
     -x_zp times the sum of each column's cells: it takes the IFM's zero point out of the core's
     sums.
     """
-    cells = layer.block(rows, columns).astype(np.int64)
     zero_point = layer.quantization.x_zp if layer.quantization is not None else 0
-    offset: NDArray[np.int32] = (-zero_point * cells.sum(axis=0)).astype(np.int32)
+    offset: NDArray[np.int32] = (-zero_point * cells.astype(np.int64).sum(axis=0)).astype(np.int32)
     return offset
 
 

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cim.isa.reference_windows import check_vertical_groups, window_shares, windows_of
+
 
 class Described(Protocol):
     """What the reference reads of a layer's description (`LayerDescription` of the cfg has it).
@@ -74,6 +76,21 @@ class Described(Protocol):
         """P_V."""
         ...
 
+    @property
+    def mapping(self) -> str:
+        """One of im2col, sdk, vw-sdk."""
+        ...
+
+    @property
+    def window_height(self) -> int:
+        """Output vectors that one MVM yields, down."""
+        ...
+
+    @property
+    def window_width(self) -> int:
+        """The same, right."""
+        ...
+
 
 OUTPUT_TYPES = {
     name: np.dtype(kind)
@@ -95,11 +112,7 @@ def reference_output(
     """
     numbers = _initializers(model)
     rows = int(np.prod(layer.kernel[:3], dtype=np.int64))
-    if -(-rows // crossbar_inputs) != layer.vertical_groups:
-        raise ValueError(
-            f"{rows} kernel rows on crossbars with {crossbar_inputs} inputs make "
-            f"{-(-rows // crossbar_inputs)} vertical groups, the layer has {layer.vertical_groups}"
-        )
+    check_vertical_groups(layer, crossbar_inputs)
     weights = numbers["w"]
     if layer.layout == "ROWS":
         return _vectors(layer, mode, ofm, numbers, weights, x, crossbar_inputs).reshape(
@@ -168,7 +181,10 @@ def _patches(layer: Described, x: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _product(
-    layer: Described, patches: NDArray[np.float64], matrix: NDArray[Any], piece: slice
+    layer: Described,
+    patches: NDArray[np.float64],
+    matrix: NDArray[Any],
+    piece: slice | NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Per output vector and channel, the products of some rows of the channel's group, summed."""
     outputs, groups = len(patches), layer.groups
@@ -227,18 +243,19 @@ def _narrow(
         return np.clip(_round(values.astype(np.float32) * adc), -128, 127)
 
     p_v = layer.vertical_groups
-    digitized = np.stack(
-        [
-            digitize(_product(layer, patches, cells, piece).astype(np.int64))
-            for piece in (slice(v * crossbar_inputs, (v + 1) * crossbar_inputs) for v in range(p_v))
-        ]
-    )
+    digitized = np.zeros((p_v, len(patches), layer.kernel[3]), dtype=np.int64)
+    for share in window_shares(layer, len(patches), crossbar_inputs):
+        own = patches[share.outputs]
+        for v in range(p_v):
+            products = _product(layer, own, cells, np.flatnonzero(share.groups == v))
+            digitized[v, share.outputs] = digitize(products.astype(np.int64))
+    windows, count = windows_of(layer, len(patches))
     outputs = np.arange(len(patches))
     sums = np.zeros(digitized.shape[1:], dtype=np.int64)
     if "b" in numbers:
         sums = sums + digitize(numbers["b"])
-    for owners in _chain(layer.scheme, len(patches), p_v):
-        sums = np.clip(sums + digitized[owners, outputs], -128, 127)
+    for owners in _chain(layer.scheme, count, p_v):
+        sums = np.clip(sums + digitized[owners[windows], outputs], -128, 127)
     return _requantize(layer, ofm, numbers, sums, factor)
 
 
@@ -263,7 +280,7 @@ def _narrow_factors(
 
 
 def _chain(scheme: str, outputs: int, p_v: int) -> list[NDArray[np.int64]]:
-    """For each position in the chain the owner of every output vector."""
+    """For each position in the chain the owner of every output vector, or of every window of them."""
     o = np.arange(outputs)
     if scheme in ("sequential", "linear"):
         return [np.full(outputs, v) for v in range(p_v)]

@@ -1,12 +1,14 @@
 """Random layers through text, assembler, linker and emulator: the OFM equals the NumPy reference.
 
-Kernels, strides, pads, dilations, crossbars, buses, schemes and modes are all drawn; the reference shares no
+Kernels, strides, pads, dilations, crossbars, buses, mappings, schemes and modes are all drawn; the reference shares no
 code with the compiler or the emulator.
 """
 
+from unittest import mock
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cim.asm.assembler import assemble
@@ -16,8 +18,9 @@ from cim.asm.linker import link
 from cim.codegen.compile_layer import compile_layer
 from cim.codegen.layer import Activation, Layer, Quantization
 from cim.codegen.schedule import SCHEMES
+from cim.codegen.window import MAPPINGS, Choice, Window, cut
 from cim.diagnostics import CimError, Source
-from cim.emulator import layout
+from cim.emulator import layout, stats
 from cim.emulator.check import FLOAT_TOLERANCE
 from cim.emulator.host import run_layer
 from cim.emulator.prepare import prepare
@@ -119,7 +122,10 @@ def layers(draw, mode: str):
 
 @st.composite
 def machines(draw, mode: str):
+    # Large ones hold windows of several outputs.
     outputs, inputs = draw(st.integers(1, 8)), draw(st.integers(1, 16))
+    if draw(st.booleans()):
+        outputs, inputs = draw(st.integers(8, 48)), draw(st.integers(16, 150))
     return load_machine(
         "default",
         [
@@ -133,8 +139,8 @@ def machines(draw, mode: str):
     )
 
 
-def run(layer: Layer, x: np.ndarray, machine, scheme: str):
-    compiled = compile_layer(layer, machine, scheme, "layer")
+def run(layer: Layer, x: np.ndarray, machine, scheme: str, mapping: str):
+    compiled = compile_layer(layer, machine, scheme, "layer", mapping)
     image = compiled.image()
     got = run_layer(prepare(image), x)
     description = image.config.layer
@@ -148,11 +154,11 @@ def run(layer: Layer, x: np.ndarray, machine, scheme: str):
 
 @pytest.mark.parametrize("mode", ["f32", "i8", "i8n"])
 @settings(max_examples=120)
-@given(data=st.data(), scheme=st.sampled_from(SCHEMES))
-def test_the_ofm_equals_the_numpy_reference(mode: str, data, scheme: str) -> None:
+@given(data=st.data(), scheme=st.sampled_from(SCHEMES), mapping=st.sampled_from(MAPPINGS))
+def test_the_ofm_equals_the_numpy_reference(mode: str, data, scheme: str, mapping: str) -> None:
     layer, x = data.draw(layers(mode))
     machine = data.draw(machines(mode))
-    compiled, got, want = run(layer, x, machine, scheme)
+    compiled, got, want = run(layer, x, machine, scheme, mapping)
     assert got.output.shape == want.shape
     assert got.output.dtype == want.dtype
     if mode == "f32":
@@ -167,11 +173,16 @@ def test_the_ofm_equals_the_numpy_reference(mode: str, data, scheme: str) -> Non
 
 
 @settings(max_examples=40)
-@given(data=st.data(), scheme=st.sampled_from(SCHEMES), mode=st.sampled_from(["f32", "i8", "i8n"]))
-def test_the_chain_of_tools_gives_the_same_bytes(data, scheme: str, mode: str) -> None:
+@given(
+    data=st.data(), scheme=st.sampled_from(SCHEMES), mode=st.sampled_from(["f32", "i8", "i8n"]),
+    mapping=st.sampled_from(MAPPINGS),
+)  # fmt: skip
+def test_the_chain_of_tools_gives_the_same_bytes(
+    data, scheme: str, mode: str, mapping: str
+) -> None:
     """Text, `cim-as` to ELF, `cim-ld`: what the compiler links itself."""
     layer, _ = data.draw(layers(mode))
-    compiled = compile_layer(layer, data.draw(machines(mode)), scheme, "layer")
+    compiled = compile_layer(layer, data.draw(machines(mode)), scheme, "layer", mapping)
     direct = compiled.image()
     weights = compiled.program.weights[1]
     objects = [
@@ -184,6 +195,42 @@ def test_the_chain_of_tools_gives_the_same_bytes(data, scheme: str, mode: str) -
     chained = link(reversed(objects), "layer")
     assert chained.content == direct.content
     assert encode_config(chained.config) == encode_config(direct.config)
+
+
+@pytest.mark.parametrize("mode", ["f32", "i8", "i8n"])
+@settings(max_examples=120)
+@given(
+    data=st.data(),
+    scheme=st.sampled_from(SCHEMES),
+    mapping=st.sampled_from(["sdk", "vw-sdk"]),
+)
+def test_any_window_gives_the_same_numbers(mode: str, data, scheme: str, mapping: str) -> None:
+    """Also where the rule would not choose it: overlapping at borders, with strides, dilations and groups."""
+    layer, x = data.draw(layers(mode))
+    machine = data.draw(machines(mode))
+    height, width = layer.output_image
+    window = Window(
+        data.draw(st.integers(1, min(height, 3))), data.draw(st.integers(1, min(width, 4)))
+    )
+    outputs, inputs = machine.core.outputs, machine.core.inputs
+    assume(cut(layer, window, mapping, outputs, inputs) is not None)
+    with mock.patch("cim.codegen.mapping.choose_window", return_value=Choice(window)):
+        compiled, got, want = run(layer, x, machine, scheme, mapping)
+    if mode == "f32":
+        scale = max(float(np.abs(want).max()), 1.0)
+        np.testing.assert_allclose(got.output, want, rtol=0, atol=FLOAT_TOLERANCE * scale)
+    else:
+        np.testing.assert_array_equal(got.output, want)
+    mapped = compiled.mapping
+    assert mapped.vectors == -(-height // window.down) * -(-width // window.right)
+    program = got.results[0].prepared.program
+    assert np.count_nonzero(program["op"] == layout.MVM) == mapped.vectors * mapped.cores
+    counted = stats.collect([got.results[0]]).values
+    sums = sum(tile.columns for tile in mapped.tiles) * mapped.vectors
+    of_last = sum(tile.columns for tile in mapped.tiles if tile.vg == 0) * mapped.vectors
+    bias = of_last if compiled.program.texts["layer.data.s"].count(".region bias") else 0
+    assert counted.load == mapped.ifm_values + sums - of_last + bias
+    assert counted.store == sums - of_last + layer.outputs * layer.weights.shape[3]
 
 
 def test_more_cores_than_the_machine_has() -> None:

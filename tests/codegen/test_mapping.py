@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cim.codegen.layer import Activation, Layer
-from cim.codegen.mapping import ifm_pieces, map_layer
+from cim.codegen.mapping import ifm_pieces, map_layer, tile_cells
+from cim.codegen.window import Window
 
 
 def layer_of(kernel, channels, outputs, groups, image=(6, 5), dilations=(1, 1)):
@@ -35,13 +36,13 @@ def test_the_blocks_of_all_cores_are_the_weights(layer, outputs, inputs):
     seen = np.zeros(layer.matrix_shape, dtype=np.float32)
     covered = np.zeros(layer.matrix_shape, dtype=int)
     for tile in mapping.tiles:
-        block = layer.block(tile.row_ids, tile.column_slice)
+        block = tile_cells(layer, mapping.window, tile)
         assert 1 <= tile.rows <= inputs
         assert 1 <= tile.columns <= outputs
         assert block.shape == (tile.rows, tile.columns)
         assert block.any(axis=0).all(), "a column of nothing but zeros"
         assert block.any(axis=1).all(), "a row of nothing but zeros"
-        place = np.ix_(tile.row_ids, range(tile.column, tile.column_end))
+        place = np.ix_(tile.row_ids, range(tile.channel, tile.channel_end))
         seen[place] += block
         covered[place] += 1
     # Each weight once, at (ky, kx, its channel) and its output channel; all else is 0.
@@ -63,7 +64,7 @@ def test_the_cores_of_a_group_of_outputs_are_a_chain(layer, outputs, inputs):
     for hg in range(mapping.p_h):
         chain = [tile for tile in mapping.tiles if tile.hg == hg]
         assert [tile.vg for tile in chain] == list(range(mapping.p_v))
-        assert len({(tile.column, tile.column_end) for tile in chain}) == 1
+        assert len({(tile.channel, tile.channel_end) for tile in chain}) == 1
 
 
 def test_groups_are_packed_evenly_into_as_few_cores_as_possible():
@@ -74,6 +75,6 @@ def test_groups_are_packed_evenly_into_as_few_cores_as_possible():
 def test_packed_channels_are_loaded_together():
     layer = layer_of((3, 3), 8, 8, 8)
     (tile,) = map_layer(layer, 8, 72).tiles
-    pieces = ifm_pieces(layer, tile)
+    pieces = ifm_pieces(layer, Window(), tile)
     # Eight neighbouring channels of three neighbouring pixels lie in one piece.
     assert [(piece.lo, piece.hi) for piece in pieces] == [(0, 24), (24, 48), (48, 72)]

@@ -39,6 +39,9 @@ OPTIONAL = {
     "alpha",
     "converters",
     "groups",
+    "mapping",
+    "window_height",
+    "window_width",
     *MEMORY,
 }  # the bus's limits of the same name are not
 

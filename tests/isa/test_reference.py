@@ -171,9 +171,7 @@ def on_cores(layer, x, mode, scheme, inputs):
         total = np.zeros(channels, np.int64) if r.bias is None else r.bias.astype(np.int64)
         for _ in range(p_v):
             piece = slice(v * inputs, min((v + 1) * inputs, rows))
-            d = raw[o, piece] @ matrix[piece] + input_offset(
-                layer, np.arange(rows)[piece], slice(None)
-            )
+            d = raw[o, piece] @ matrix[piece] + input_offset(layer, matrix[piece])
             if mode == "i8n":
                 d = np.clip(np.rint(d.astype(F) * r.adc_mul), -128, 127).astype(np.int64)
             total = np.clip(total + d, low, high)
