@@ -63,21 +63,25 @@ def measure(prepared: Prepared, machine: Machine) -> Work:
     program = prepared.program
     op = np.ascontiguousarray(program["op"])
     cycles = np.zeros(op.shape, dtype=np.int64)
-    gpeu = np.flatnonzero(op >= layout.MOV)
-    rounds = -(-program["hi"][gpeu].astype(np.int64) // machine.core.gpeu_lanes)
-    cycles[gpeu] = machine.core.gpeu_latency_cycles + rounds
-    cycles[op == layout.MVM] = machine.mvm_cycles
-    cycles[op == layout.CALL] = call_arrival_cycles(machine) + 1
-    loads, stores = (
-        _measure_accesses(prepared, machine, np.flatnonzero(op == kind), cycles, alone)
-        for kind, alone in ((layout.LOAD, _load_alone), (layout.STORE, _store_alone))
-    )
-    core = np.repeat(np.arange(prepared.starts.size), prepared.cores["end"] - prepared.starts)
-    # What is never run has no class and takes no cycle.
-    places = core * len(CLASSES) + np.minimum(prepared.classes, len(CLASSES) - 1)
-    count = prepared.starts.size * len(CLASSES)
-    sums = np.bincount(places, weights=cycles, minlength=count)  # exact below 2**53
-    return Work(cycles, sums.astype(np.int64).reshape(-1, len(CLASSES)), loads, stores)
+    places = {
+        "load": np.flatnonzero(op == layout.LOAD),
+        "store": np.flatnonzero(op == layout.STORE),
+        "mvm": np.flatnonzero(op == layout.MVM),
+        "gpeu": np.flatnonzero(op >= layout.MOV),
+        "call": np.flatnonzero(op == layout.CALL),
+    }
+    rounds = -(-program["hi"][places["gpeu"]].astype(np.int64) // machine.core.gpeu_lanes)
+    cycles[places["gpeu"]] = machine.core.gpeu_latency_cycles + rounds
+    cycles[places["mvm"]] = machine.mvm_cycles
+    cycles[places["call"]] = call_arrival_cycles(machine) + 1
+    loads = _measure_accesses(prepared, machine, places["load"], cycles, _load_alone)
+    stores = _measure_accesses(prepared, machine, places["store"], cycles, _store_alone)
+    per_core = np.zeros((prepared.starts.size, len(CLASSES)), dtype=np.int64)
+    for name, chosen in places.items():
+        sums = np.concatenate(([0], np.cumsum(cycles[chosen])))
+        begins, ends = np.searchsorted(chosen, [prepared.cores["first"], prepared.cores["end"]])
+        per_core[:, CLASSES.index(name)] = sums[ends] - sums[begins]
+    return Work(cycles, per_core, loads, stores)
 
 
 def _measure_accesses(
