@@ -1,60 +1,39 @@
-"""Assembles sources into one object: sections and symbols here, instructions and data next door."""
+"""Assembles sources into one object: the order of things here, the bytes in `emission.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm import data, directives, messages
-from cim.asm.arguments import unknown
+from cim.asm import data, directives, emission, padding
 from cim.asm.batches import FlatRun
-from cim.asm.blocks import SECTION_OPENERS, Broken, For, If, Let, Node, Statement, read_blocks
-from cim.asm.expansion import MAX_BYTES, Expander, Lanes, Piece
-from cim.asm.expressions import ExpressionError, Number, shown
+from cim.asm.blocks import SECTION_OPENERS, Broken, If, Let, Node, Statement, read_blocks
+from cim.asm.expansion import Expander
+from cim.asm.expressions import ExpressionError
 from cim.asm.find_files import Files
-from cim.asm.flat import (
-    WORD_BYTES,
-    groups_of,
-    piece_of,
-    single_piece,
-    sizes_of,
-    statements_of,
-    tree_of,
-)
 from cim.asm.forecast import MAX_PASSES, Forecast, Sized, Stretch, circles
 from cim.asm.image import Location
-from cim.asm.instructions import Context, Use, encode_piece
-from cim.asm.local_labels import is_local
 from cim.asm.locations import Locations
 from cim.asm.names import Names
 from cim.asm.objects import (
-    RELOCATION,
     Attributes,
     CoreAttributes,
-    DataUse,
     Object,
-    RelocationType,
-    SourcePlace,
 )
 from cim.asm.preprocess import Preprocessor
 from cim.asm.recorded import Recorded
-from cim.asm.sections import Block, Sections
-from cim.asm.syntax import Line, Place
+from cim.asm.sections import Sections
+from cim.asm.syntax import Place
 from cim.asm.where import Where
 from cim.diagnostics import CimError, Diagnostic, Source, Span
 from cim.files import read_regular
 from cim.isa.load import load_isa
-
-PADDING = (".align", ".balign", ".org")
-BLOCK_DIRECTIVES = (
-    ".for", ".endfor", ".rept", ".endr", ".if", ".elif", ".else", ".endif", ".ifdef", ".ifndef", ".let",
-    ".include", ".macro", ".endm", ".endmacro", ".irp",
-)  # fmt: skip
 
 
 def assemble(
@@ -138,9 +117,11 @@ class Assembler:
         self.locations = Locations()
         self.names = Names(
             self.isa, self.sections, self.attributes.cores, defines, forecast, self.found.append,
-            self._location,
+            self.location,
         )  # fmt: skip
-        self.expander = Expander(self.names.lookup, self.size_of, self.found.append, self.names)
+        self.expander = Expander(
+            self.names.lookup, partial(emission.size_of, self), self.found.append, self.names
+        )
         self.sized: list[Sized] = []
         self.ambient: tuple[
             Stretch, ...
@@ -183,11 +164,11 @@ class Assembler:
         for node in nodes:
             if isinstance(node, FlatRun):
                 if not self.is_lost:
-                    self._emit_run(node)
+                    emission.emit_run(self, node)
             elif isinstance(node, Broken):
                 self._lose(node.op)
             else:
-                self._try(node.where, self._top_level, node)
+                self.attempt(node.where, self.top_level, node)
 
     def finish(self, keep_local: bool) -> Object:
         """The object. Raises `CimError` with all errors found."""
@@ -221,7 +202,8 @@ class Assembler:
                 )
                 self.found.append(Diagnostic(message, where.span(place)))
 
-    def _top_level(self, node: Node) -> None:
+    def top_level(self, node: Node) -> None:
+        """Assemble a node that is in no block. Raises `ExpressionError`."""
         self.names.stretches = []
         if isinstance(node, If):
             self._top_if(node)
@@ -240,7 +222,7 @@ class Assembler:
                 return
             if node.tree.op is None:
                 return
-        self._emit_block(node)
+        emission.emit_block(self, node)
 
     def _direct(self, handler: Callable[[Assembler, Statement], None], node: Statement) -> None:
         """Do what a directive says. Where one that begins a section is wrong, the section's content is skipped."""
@@ -265,7 +247,7 @@ class Assembler:
         op = node.tree.op if isinstance(node, Statement) else None
         if op in (".crossbar", ".param", ".text"):
             return self.core is None
-        return op not in directives.HANDLERS or op in PADDING
+        return op not in directives.HANDLERS or op in padding.HANDLERS
 
     def _top_if(self, node: If) -> None:
         """Outside loops a branch is chosen now, so that it may hold any directive."""
@@ -286,224 +268,21 @@ class Assembler:
         if section is not None and stretches:
             self.sized.append(Sized(where, place, section.name, self.names.order, stretches))
 
-    def _location_keys(self, where: Where, count: int = 1) -> NDArray[np.uint64]:
+    def location_keys(self, where: Where, count: int = 1) -> NDArray[np.uint64]:
         """The keys of lines in a row, under the name that `.file` set."""
-        location = self._location(where)
+        location = self.location(where)
         return self.locations.keys(location.file, location.line, count)
 
-    def _location(self, where: Where) -> Location:
+    def location(self, where: Where) -> Location:
+        """Where a line says that it comes from."""
         return self.recorded.location(where)
 
-    # --- sections and their content ----------------------------------------------------------------------
-
-    def pad(self, statement: Statement, gap: Callable[[int], int]) -> None:
-        """Add `gap(size)` zero bytes to the current section, which must be data. Raises `ExpressionError`."""
-        section = self.sections.here
-        if section is None:
-            raise ExpressionError(
-                f"{statement.tree.op} must be in a region or crossbar", statement.tree.op_place
-            )
-        size = gap(section.size)
-        self.note_size(statement.where, statement.tree.op_place)
-        if section.size + size > MAX_BYTES:
-            raise ExpressionError(
-                f"the section would have {section.size + size} bytes, more than an address reaches",
-                statement.tree.op_place,
-            )
-        if section.kind == "text" and size:
-            raise ExpressionError(
-                "a program cannot be padded: there is no instruction that does nothing",
-                statement.tree.op_place,
-            )
-        self.sections.add(Block(np.zeros(size, dtype=np.uint8), np.zeros(0, dtype=np.uint64)))
-
-    def size_of(self, statement: Statement, lanes: Lanes) -> Number:
-        """Bytes of a statement inside a block."""
-        tree = statement.tree
-        if tree.labels and lanes.scope:
-            raise ExpressionError(
-                "a label must not be in a loop, where it would have many places",
-                tree.labels[0].place,
-            )
-        if tree.op in directives.HANDLERS:
-            raise ExpressionError(f"{tree.op} must not be inside .for or .if", tree.op_place)
-        if tree.op is None:
-            return 0
-        if tree.op in messages.DIRECTIVES:
-            messages.handle(statement, lanes, self.expander.evaluate, self.remark)
-            return 0
-        if tree.op in data.DIRECTIVES:
-            return data.size_of(tree, lanes, self.expander.evaluate, self._opener(statement.where))
-        if tree.op.startswith("."):
-            known = [
-                *directives.HANDLERS,
-                *data.DIRECTIVES,
-                *messages.DIRECTIVES,
-                *BLOCK_DIRECTIVES,
-            ]
-            raise unknown(f"directive '{tree.op}'", tree.op, known, tree.op_place)
-        return WORD_BYTES
-
-    def _opener(self, where: Where) -> Callable[[str], bytes]:
-        """Reads files that a line names."""
-        return lambda name: self.files.find(name, where.source)[1]
-
-    def _emit_run(self, run: FlatRun) -> None:
-        """Plain lines outside blocks: all lines of a shape at once, or where that fails one by one."""
-        shapes = np.unique(run.shapes).tolist()
-        try:
-            together = all(self._belongs_here(tree_of(run, shape)) for shape in shapes)
-            sizes = sizes_of(run)
-        except ExpressionError:
-            together = False
-        if not together:
-            for statement in statements_of(run):
-                self._try(statement.where, self._top_level, statement)
-            return
-        offsets = np.cumsum(sizes) - sizes
-        keys = self._location_keys(run.where(0), len(run))
-        words = sizes // WORD_BYTES if self.sections.in_text else 0
-        block = Block(np.zeros(sizes.sum(), np.uint8), np.repeat(keys, words))
-        for indices in groups_of(run):
-            try:
-                self._emit_piece(piece_of(run, indices, offsets, sizes), block)
-            except ExpressionError:
-                # Said line by line, with the numbers that stand there.
-                for index in indices.tolist():
-                    piece = single_piece(run, index, offsets, sizes)
-                    self._try(piece.statement.where, lambda p: self._emit_piece(p, block), piece)
-        self.sections.add(block)
-
-    def _belongs_here(self, tree: Line) -> bool:
-        """Whether the current section may hold an instruction, or data of this kind."""
-        if self.sections.in_text:
-            return tree.op == ".quad" or tree.op not in data.DIRECTIVES
-        return self.sections.here is not None and tree.op in data.DIRECTIVES
-
-    def _try(self, where: Where, action: Callable[[Any], None], argument: object) -> None:
+    def attempt(self, where: Where, action: Callable[[Any], None], argument: object) -> None:
         """Have a fault of a line reported, and go on."""
         try:
             action(argument)
         except ExpressionError as problem:
             self.found.append(Diagnostic(problem.message, where.span(problem.place)))
-
-    def _emit_block(self, node: Node) -> None:
-        size, pieces = self.expander.expand([node], {})
-        self.note_size(node.where, _place_of(node))
-        pieces = [p for p in pieces if p.statement.tree.op not in (None, *messages.DIRECTIVES)]
-        if self.sections.here is None:
-            if pieces:
-                raise ExpressionError(
-                    "this must be in a core or region: .core or .region must come first",
-                    pieces[0].statement.tree.op_place,
-                )
-            return
-        in_text = self.sections.in_text
-        if in_text:  # whole words, whatever data stands there by mistake
-            size += -size % WORD_BYTES
-        words = size // WORD_BYTES if in_text else 0
-        block = Block(np.zeros(size, dtype=np.uint8), np.zeros(words, dtype=np.uint64))
-        for piece in pieces:
-            self._try(piece.statement.where, lambda p: self._emit_piece(p, block), piece)
-            if in_text:
-                first = piece.offsets // WORD_BYTES
-                for word in range(_words(piece.statement.tree)):
-                    block.lines[first + word] = self._location_keys(piece.statement.where)
-        self.sections.add(block)
-
-    def _emit_piece(self, piece: Piece, block: Block) -> None:
-        """Fill in the bytes and relocations of a piece. Raises `ExpressionError`."""
-        tree = piece.statement.tree
-        in_text = self.sections.in_text
-        if tree.op in data.DIRECTIVES:
-            if in_text and tree.op != ".quad":
-                raise ExpressionError(
-                    f"{tree.op} must not be in a program: only instructions and .quad words are",
-                    tree.op_place,
-                )
-            opener = self._opener(piece.statement.where)
-            raw, offsets, uses = data.content_of(piece, self.expander.evaluate, opener)
-            if self.sections.in_placeholder and (raw.any() or uses):
-                raise ExpressionError(
-                    f"{tree.op} must be 0 here: the section has no content", tree.op_place
-                )
-            block.content[offsets] = raw
-            for use, within in uses:
-                self._relocate(piece, block, use, within)
-        else:
-            if not in_text:
-                raise ExpressionError(
-                    "an instruction must be in a core's program: .core or .text must come first",
-                    tree.op_place,
-                )
-            words, instruction_uses = encode_piece(piece, self._context())
-            block.content.view("<u8")[piece.offsets // WORD_BYTES] = words
-            for use in instruction_uses:
-                self._relocate(piece, block, use, 0)
-
-    def _context(self) -> Context:
-        mode = self.attributes.mode
-        columns = self.core.columns if self.core is not None and self.core.columns else None
-        return Context(
-            self.isa,
-            self.attributes.extensions,
-            mode.mode if mode else None,
-            columns,
-            self.expander.evaluate,
-            self.attributes.machine,
-            self.macros,
-        )
-
-    def _relocate(self, piece: Piece, block: Block, use: Use, within: int) -> None:
-        section = self.sections.here
-        assert section is not None
-        if is_local(use.symbol):
-            self._check_local(piece, use)
-        table = np.zeros(piece.lanes.count, dtype=RELOCATION)
-        table["offset"] = section.size + piece.offsets + within
-        table["type"] = use.type
-        table["symbol"] = self.names.reference(use.symbol, piece.statement.where, use.place)
-        table["addend"] = use.addends
-        block.relocations.append(table)
-        if section.kind == "text":
-            words = (piece.offsets + within) // WORD_BYTES
-            block.column(words, piece.columns(use.place.start))
-            return
-        location = self._location(piece.statement.where)
-        lines, columns = np.broadcast_arrays(
-            location.line + piece.lines_on(), piece.columns(use.place.start), table["offset"]
-        )[:2]
-        block.uses += [
-            DataUse(offset, SourcePlace(location.file, line, column))
-            for offset, line, column in zip(
-                table["offset"].tolist(), lines.tolist(), columns.tolist(), strict=True
-            )
-        ]
-
-    def _check_local(self, piece: Piece, use: Use) -> None:
-        """Refuse a local label where it means nothing."""
-        name, spot = shown(use.symbol), self.names.spots.get(use.symbol)
-        if use.type == RelocationType.CORE:
-            raise ExpressionError(f"'{name}' is a label, call needs a core", use.place)
-        if spot is None and piece.is_run:
-            # Each line is tried by itself, so that a label that never comes is missed at its own place.
-            raise ExpressionError(f"'{name}' is not defined yet", use.place)
-        if spot is not None and spot.section.startswith(".crossbar"):
-            raise ExpressionError(f"'{name}' is in a crossbar, which has no address", use.place)
-
-
-def _place_of(node: Node) -> Place:
-    """The columns that stand for a node in messages."""
-    if isinstance(node, For):
-        return Place(node.first.place.start, node.last.place.end)
-    return node.tree.op_place if isinstance(node, Statement) else Place(1, 2)
-
-
-def _words(tree: Line) -> int:
-    """Words that a statement of a program takes; other data than .quad is refused there."""
-    if tree.op not in data.DIRECTIVES:
-        return 1
-    return len(tree.operands) if tree.op == ".quad" else 0
 
 
 def _sort_key(diagnostic: Diagnostic, order: Mapping[int, int]) -> tuple[int, int, int]:

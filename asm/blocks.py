@@ -59,6 +59,10 @@ class Broken:
     op: str
 
 
+BLOCK_DIRECTIVES = (
+    ".for", ".endfor", ".rept", ".endr", ".if", ".elif", ".else", ".endif", ".ifdef", ".ifndef", ".let",
+    ".include", ".macro", ".endm", ".endmacro", ".irp",
+)  # fmt: skip
 SECTION_OPENERS = (".core", ".crossbar", ".text", ".region", ".section", ".data", ".bss")
 REPT = f"{DEFINED}rept"  # the counter of .rept; no source can write such a name
 Node = Statement | Let | For | If

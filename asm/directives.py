@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cim.asm import byte_sections
+from cim.asm import byte_sections, padding
 from cim.asm.arguments import Arguments, unknown
 from cim.asm.blocks import Statement
 from cim.asm.expansion import MAX_BYTES
 from cim.asm.expressions import ExpressionError
 from cim.asm.local_labels import is_local
-from cim.asm.objects import MAX_ALIGN, CoreAttributes, ModeAttributes, RegionAttributes
+from cim.asm.objects import CoreAttributes, ModeAttributes, RegionAttributes
 from cim.asm.recorded import MAX_LINE
 from cim.asm.syntax import Expression, Operand, Place
 from cim.diagnostics import CimError
@@ -308,40 +308,6 @@ def _globl(assembler: Assembler, statement: Statement) -> None:
     assembler.names.export(name)
 
 
-def _align(assembler: Assembler, statement: Statement) -> None:
-    arguments = Arguments(assembler, statement, f"{statement.tree.op} BYTES")
-    place = statement.tree.operands[0].place if statement.tree.operands else statement.tree.op_place
-    to = arguments.integer()
-    arguments.done()
-    if to < 1 or to & (to - 1) or to > MAX_ALIGN:
-        raise ExpressionError(f"must be a power of two from 1 to {MAX_ALIGN}, not {to}", place)
-    section = assembler.sections.here
-    if section is not None and section.kind == byte_sections.KIND:
-        section.align = max(section.align, to)
-    elif section is not None and section.kind == "region" and to > section.align:
-        raise ExpressionError(
-            f"the region begins at a multiple of {section.align} only: its .region needs align={to}",
-            place,
-        )
-    assembler.pad(statement, lambda size: -size % to)
-
-
-def _org(assembler: Assembler, statement: Statement) -> None:
-    arguments = Arguments(assembler, statement, ".org OFFSET")
-    place = statement.tree.operands[0].place if statement.tree.operands else statement.tree.op_place
-    target = arguments.integer()
-    arguments.done()
-
-    def gap(size: int) -> int:
-        if target < size:
-            raise ExpressionError(
-                f"{target} is behind: the section already has {size} bytes", place
-            )
-        return target - size
-
-    assembler.pad(statement, gap)
-
-
 def _extern(assembler: Assembler, statement: Statement) -> None:
     """Whatever is not defined here is looked for by the linker, so that there is nothing to do."""
     Arguments(assembler, statement, ".extern NAME").word()
@@ -390,9 +356,7 @@ HANDLERS: dict[str, Callable[[Assembler, Statement], None]] = {
     ".layer": _layer,
     ".globl": _globl,
     ".extern": _extern,
-    ".align": _align,
-    ".balign": _align,
-    ".org": _org,
+    **padding.HANDLERS,
     ".equ": _constant,
     ".set": _constant,
 }

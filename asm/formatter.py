@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cim.asm.assembler import BLOCK_DIRECTIVES, PADDING
+from cim.asm.blocks import BLOCK_DIRECTIVES
 from cim.asm.data import DIRECTIVES as DATA
 from cim.asm.directives import HANDLERS
 from cim.asm.messages import DIRECTIVES as MESSAGES
+from cim.asm.padding import HANDLERS as PADDING
 from cim.asm.preprocess import first_word, split_comment, split_label
 from cim.asm.shapes import SPACE, parse_line
 from cim.asm.syntax import ALIASES, LineError, canonical_op

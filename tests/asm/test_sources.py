@@ -13,7 +13,8 @@ from unittest import mock
 import pytest
 
 from cim.asm import data, directives, messages
-from cim.asm.assembler import BLOCK_DIRECTIVES, Assembler, assemble
+from cim.asm.assembler import Assembler, assemble
+from cim.asm.blocks import BLOCK_DIRECTIVES
 from cim.asm.elf import write_object
 from cim.asm.objects import RelocationType
 from cim.asm.syntax import ALIASES
