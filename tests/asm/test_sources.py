@@ -32,7 +32,7 @@ class Recorder:
     def __init__(self) -> None:
         self.assembler: Assembler | None = None
         self.added: dict[int, list[str]] = {}
-        self.top_level = Assembler._top_level
+        self.top_level = Assembler.top_level
 
     def __call__(self, assembler: Assembler, node) -> None:
         if assembler is not self.assembler:
@@ -91,7 +91,7 @@ def run(path: Path, text: str) -> tuple[dict[int, str], list[str], bytes | None]
     def noted(assembler: Assembler, node) -> None:
         recorder(assembler, node)
 
-    with mock.patch.object(Assembler, "_top_level", noted):
+    with mock.patch.object(Assembler, "top_level", noted):
         raw = build(by_shape=False)
     shown = [line for one in said for line in one.render().split("\n") if line[:2] != "  "]
     with mock.patch("cim.asm.batches.MIN_RUN", 2):
