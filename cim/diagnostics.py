@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from typing import Any
 
 MAX_ORIGINS = 6
 
@@ -123,6 +124,10 @@ class CimError(Exception):
             None  # how many of them to print; None: as many as the console does
         )
         super().__init__("\n".join(d.render() for d in self.diagnostics))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without this, a copy from another process would take its own text for the diagnostics."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 class UsageError(CimError):

@@ -157,8 +157,7 @@ def _progress(total: int) -> Iterator[Callable[[str], None]]:
         task = bar.add_task("compiling", total=total)
 
         def advance(name: str) -> None:
-            done = bar.tasks[0].description != "compiling"
-            bar.update(task, description=name, advance=1 if done else 0)
+            bar.update(task, description=name, advance=1)
 
         yield advance
 

@@ -11,10 +11,9 @@ import numpy as np
 import onnx
 
 from cim.asm import network_file
-from cim.asm.elf import write_object
-from cim.asm.image import encode_config
 from cim.codegen.compile_layer import CompiledLayer, compile_layer, file_stem
 from cim.codegen.layer import Layer
+from cim.codegen.layer_files import made_layers
 from cim.codegen.onnx_import import HostNode, Imported, import_model
 from cim.codegen.partition import HostStep, Partition, partition
 from cim.codegen.schedule import SCHEMES
@@ -41,13 +40,12 @@ class CompiledModel:
     ) -> dict[str, bytes]:
         """All files by name: texts (`assembly`), objects (`object`), or `bin` and `cfg` (`image`).
 
-        `progress` is called with each layer's name before it is made. Raises `CimError` where an image
+        `progress` is called with each layer's name when it is made. Raises `CimError` where an image
         does not fit its machine.
         """
         files: dict[str, bytes] = {}
-        for layer in self.layers:
-            progress(layer.layer.name)
-            files |= _layer_files(layer, stage)
+        for made in made_layers(self.layers, stage, progress):
+            files |= made
         if self.partition is not None:
             files |= self._network_files(self.partition)
         return files
@@ -96,20 +94,6 @@ class CompiledModel:
         known = self.imported.graph.type(name)
         dtype = np.dtype(known.dtype).name if known.dtype is not None else ""
         return network_file.Tensor(name, dtype, list(known.shape or ()))
-
-
-def _layer_files(compiled: CompiledLayer, stage: str) -> dict[str, bytes]:
-    program = compiled.program
-    if stage == "assembly":
-        return program.files
-    reference = {program.reference[0]: program.reference[1]}
-    if stage == "object":
-        return {n: write_object(o) for n, o in compiled.objects().items()} | reference
-    image = compiled.image()
-    return {
-        image.config.bin_name: image.content,
-        image.path.name: encode_config(image.config),
-    } | reference
 
 
 def _sha256(content: bytes) -> str:
