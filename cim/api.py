@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import onnx
 from numpy.typing import NDArray
 
 from cim.codegen.driver import compile_model
@@ -81,7 +80,7 @@ class Program:
 
 
 def compile(  # noqa: A001  (as people would call it)
-    model: str | Path | onnx.ModelProto,
+    model: Any,
     arch: str = "default",
     settings: Sequence[str] = (),
     sync: str = "linear",
@@ -90,7 +89,7 @@ def compile(  # noqa: A001  (as people would call it)
     host: Collection[str] = (),
     mapping: str = "im2col",
 ) -> Program:
-    """Compile an ONNX model, a file or one in memory, for a machine: a preset or an `arch.toml`, with `SECTION.KEY=VALUE` settings.
+    """Compile a model, a file (ONNX or Keras), a SavedModel folder or one in memory, for a machine: a preset or an `arch.toml`, with `SECTION.KEY=VALUE` settings.
 
     `sync` is the scheme: sequential, linear, cyclic or ring; `mapping` is im2col, sdk or vw-sdk. `dims` and `input_shapes` fix symbolic
     dimensions, `host` names nodes that stay on the host. Raises `CimError` for everything that is wrong with the model or does not fit the machine.

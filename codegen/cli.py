@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cim import console
-from cim.diagnostics import error, usage_error
+from cim.diagnostics import usage_error
 from cim.files import write_all
 from cim.isa.machine import load_machine, presets
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 SCHEMES = ("sequential", "linear", "cyclic", "ring")
 MAPPINGS = ("im2col", "sdk", "vw-sdk")
-KERAS = (".keras", ".h5", ".hdf5", ".pb")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -30,15 +29,6 @@ def main(argv: list[str] | None = None) -> int:
 def _main(argv: list[str] | None) -> int:
     arguments = _parser().parse_args(argv)
     path = Path(arguments.model)
-    if path.suffix in KERAS or (path.is_dir() and (path / "saved_model.pb").exists()):
-        raise error(
-            "is a TensorFlow model, cim-cc reads ONNX",
-            where=str(path),
-            notes=[
-                "pip install 'cim-toolchain[tensorflow]'",
-                f"python -m tf2onnx.convert --saved-model DIR --output {path.stem}.onnx",
-            ],
-        )
     if arguments.output == "":
         raise usage_error("the name of the folder must not be empty", "-o")
     dims, shapes = _dims(arguments.dim), _shapes(arguments.input_shape)
@@ -67,8 +57,10 @@ def _main(argv: list[str] | None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = console.parser("cim-cc", "Compile an ONNX model for a multi-core CIM machine.")
-    parser.add_argument("model", metavar="MODEL", help="an ONNX file")
+    parser = console.parser("cim-cc", "Compile a model for a multi-core CIM machine.")
+    parser.add_argument(
+        "model", metavar="MODEL", help="an ONNX file, a Keras file, or a SavedModel folder"
+    )
     stage = parser.add_mutually_exclusive_group()
     stage.add_argument(
         "-S", dest="assembly", action="store_true", help="stop at assembly text (.s)"

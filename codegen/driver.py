@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import onnx
 
 from cim.asm import network_file
 from cim.codegen.compile_layer import CompiledLayer, compile_layer, file_stem
+from cim.codegen.keras_import import is_keras, keras_to_onnx
 from cim.codegen.layer import Layer
 from cim.codegen.layer_files import made_layers
 from cim.codegen.onnx_import import HostNode, Imported, import_model
@@ -101,7 +103,7 @@ def _sha256(content: bytes) -> str:
 
 
 def compile_model(
-    source: str | Path | onnx.ModelProto,
+    source: Any,
     machine: Machine | None = None,
     scheme: str = "linear",
     layer: str | None = None,
@@ -110,7 +112,9 @@ def compile_model(
     host: Collection[str] = (),
     mapping: str = "im2col",
 ) -> CompiledModel:
-    """Compile an ONNX model, a file or one in memory, for a machine (default: the preset `default`).
+    """Compile a model for a machine (default: the preset `default`).
+
+    The model is an ONNX or Keras file, a SavedModel folder, or an ONNX or Keras model in memory.
 
     `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions; `host`
     names nodes that stay on the host; `mapping` is im2col, sdk or vw-sdk. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
@@ -121,10 +125,13 @@ def compile_model(
     if mapping not in MAPPINGS:
         raise error(f"unknown mapping '{mapping}'{did_you_mean(mapping, MAPPINGS)}")
     machine = machine or load_machine()
-    imported = import_model(source, dims or {}, input_shapes or {}, host)
+    in_memory = not isinstance(source, str | os.PathLike)
+    input_shapes = input_shapes or {}
+    if is_keras(source):
+        source, input_shapes = keras_to_onnx(source, input_shapes), {}
+    imported = import_model(source, dims or {}, input_shapes, host)
     where = imported.graph.path
     chosen = imported.layers if layer is None else (_named_layer(imported, layer, where),)
-    in_memory = isinstance(source, onnx.ModelProto)
     name = file_stem(where, set()) if in_memory else Path(where).stem
     taken = {name.lower()}  # the network's own files
     compiled = tuple(

@@ -1,0 +1,149 @@
+"""Keras models, files and in memory, and SavedModel folders as ONNX models. TensorFlow is imported here alone, late."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from cim.diagnostics import CimError, Diagnostic, Note, error
+
+FILES = (".keras", ".h5", ".hdf5")
+OPSET = 17
+EXTRA = "pip install 'cim-toolchain[tensorflow]'"
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def is_keras(source: object) -> bool:
+    """Whether it is a Keras model, a file of one, or a SavedModel folder. Imports nothing."""
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        return path.suffix in FILES or (path / "saved_model.pb").exists()
+    return any(
+        kind.__module__.split(".")[0] in ("keras", "tf_keras") for kind in type(source).__mro__
+    )
+
+
+def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
+    """The ONNX model of a Keras model as it is after training, with inputs and outputs in its own layout.
+
+    `input_shapes` fix inputs of unknown size by name; an unknown first dimension is 1. Raises `CimError` where
+    TensorFlow is not installed, the model cannot be read or converted, or a size is unknown.
+    """
+    where = str(source) if isinstance(source, str | os.PathLike) else str(source.name)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # no news of missing GPUs
+    try:
+        import tensorflow as tf
+        import tf2onnx
+    except ImportError as problem:
+        raise error(
+            f"is a Keras or TensorFlow model, and {problem.name} is not installed",
+            where=where,
+            notes=[EXTRA],
+        ) from None
+    logging.getLogger("tf2onnx").setLevel(logging.ERROR)
+    call, inputs = _function(tf, source, where)
+    signature = _signature(tf, inputs, input_shapes, where)
+    function = tf.function(call, input_signature=signature)
+    try:
+        made, _ = tf2onnx.convert.from_function(function, input_signature=signature, opset=OPSET)
+    except Exception as problem:
+        raise error(f"tf2onnx cannot convert it: {_first_line(problem)}", where=where) from problem
+    left = sorted({n.name for n in made.graph.node if n.op_type.endswith("PartitionedCall")})
+    if left:
+        raise error(
+            f"tf2onnx leaves '{left[0]}' as it is, which ONNX does not have", where=where,
+            notes=[
+                "Keras compiles convolutions with groups by XLA, which hides them",
+                "use DepthwiseConv2D, or one Conv2D a group and Concatenate",
+            ],
+        )  # fmt: skip
+    made.graph.name = where
+    return made
+
+
+def _function(tf: Any, source: Any, where: str) -> tuple[Any, list[tuple[str, Any, Any]]]:
+    """What to call with the inputs, and name, shape (None: unknown) and type of each."""
+    if isinstance(source, str | os.PathLike) and Path(source).is_dir():
+        loaded = _read(lambda: tf.saved_model.load(str(source)), where)
+        served = getattr(loaded, "signatures", {}).get("serving_default")
+        if served is None:
+            raise error("the SavedModel has no signature 'serving_default'", where=where)
+        specs = served.structured_input_signature[1]
+        names = list(specs)
+
+        def call(*values: Any) -> Any:
+            _ = loaded  # which holds the variables
+            return served(**dict(zip(names, values, strict=True)))
+
+        return call, [(n, _dims(specs[n].shape), specs[n].dtype) for n in names]
+    model = source
+    if isinstance(source, str | os.PathLike):
+        import keras
+
+        model = _read(lambda: keras.models.load_model(str(source), compile=False), where)
+    try:
+        tensors = list(model.inputs or ())
+    except (AttributeError, ValueError):
+        tensors = []
+    if not tensors:
+        raise error("the model has no inputs yet: build it first, as with model.build((1, 28, 28, 1))", where=where)  # fmt: skip
+
+    def run(*values: Any) -> Any:
+        return model(values[0] if len(values) == 1 else list(values), training=False)
+
+    return run, [(t.name, _dims(t.shape), t.dtype) for t in tensors]
+
+
+def _dims(shape: Any) -> tuple[int | None, ...] | None:
+    return None if getattr(shape, "rank", 0) is None else tuple(shape)
+
+
+def _read(load: Any, where: str) -> Any:
+    try:
+        return load()
+    except Exception as problem:
+        raise error(f"cannot be read: {_first_line(problem)}", where=where) from problem
+
+
+def _signature(tf: Any, inputs: Any, given: Shapes, where: str) -> list[Any]:
+    """The inputs with every size known. Raises `CimError` for all that are not, and for unknown names."""
+    names = [name for name, _, _ in inputs]
+    problems = [
+        Diagnostic(f"--input-shape names '{name}', the model has no such input", where=where, notes=(Note(f"its inputs are: {', '.join(names)}"),))
+        for name in given
+        if name not in names
+    ]  # fmt: skip
+    made = []
+    for name, shape, dtype in inputs:
+        declared = shape
+        fixed: tuple[int | None, ...] | None = given.get(name)
+        if fixed is None and declared is not None:
+            fixed = tuple(1 if i == 0 and size is None else size for i, size in enumerate(declared))
+        shown = "unknown" if declared is None else "x".join("?" if size is None else str(size) for size in declared)  # fmt: skip
+        if fixed is None or None in fixed:
+            note = Note(f"fix it with --input-shape {name}=1x224x224x3 (its own numbers)")
+            problems.append(Diagnostic(f"the shape of input '{name}' is {shown}", where=where, notes=(note,)))  # fmt: skip
+        elif declared is not None and not _fits(fixed, declared):
+            asked = "x".join(map(str, fixed))
+            problems.append(Diagnostic(f"--input-shape gives '{name}' as {asked}, the model has it as {shown}", where=where))  # fmt: skip
+        else:
+            made.append(tf.TensorSpec(fixed, dtype, name=name))
+    if problems:
+        raise CimError(problems)
+    return made
+
+
+def _fits(fixed: tuple[int | None, ...], declared: tuple[int | None, ...]) -> bool:
+    return len(fixed) == len(declared) and all(
+        size is None or size == own for own, size in zip(fixed, declared, strict=True)
+    )
+
+
+def _first_line(problem: BaseException) -> str:
+    lines = str(problem).strip().splitlines()
+    return lines[0] if lines else type(problem).__name__

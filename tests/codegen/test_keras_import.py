@@ -1,0 +1,167 @@
+"""Keras models in every form: the numbers are Keras's own, and what is wrong is said."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import cim
+from cim.codegen import cli
+from cim.codegen.keras_import import is_keras
+from cim.diagnostics import CimError
+
+keras = pytest.importorskip("keras", reason="needs pip install -e '.[tensorflow]'")
+pytestmark = pytest.mark.filterwarnings("ignore")  # of TensorFlow and tf2onnx themselves
+SMALL = ["core.crossbar=16x16", "core.mvm_cycles=50"]
+
+
+def convolutions():
+    """Every kind of matrix layer that Keras has for images, with normalization and activations."""
+    layers = keras.layers
+    inputs = keras.Input((9, 8, 4), name="image")
+    x = layers.Conv2D(8, 3, strides=2, padding="same", use_bias=False)(inputs)
+    x = layers.BatchNormalization()(x)
+    x = layers.ReLU(6.0)(x)
+    x = layers.DepthwiseConv2D(3, padding="same")(x)
+    x = layers.PReLU(shared_axes=[1, 2], alpha_initializer=keras.initializers.Constant(0.3))(x)
+    x = layers.Conv2D(6, 1)(x)
+    x = layers.Dropout(0.5)(x)
+    x = layers.Conv2DTranspose(5, 3, strides=2, padding="same")(x)
+    x = layers.LeakyReLU(negative_slope=0.2)(x)
+    x = layers.GlobalAveragePooling2D()(x)
+    return keras.Model(inputs, layers.Dense(3, activation="softmax")(x), name="small")
+
+
+def randomized(model):
+    """All weights random, the statistics of a BatchNormalization too."""
+    rng = np.random.default_rng(0)
+    model.set_weights(
+        [
+            rng.uniform(0.1, 1, w.shape).astype(w.dtype)
+            * rng.choice([1, 1, -1] if w.ndim > 1 else [1], w.shape)
+            for w in model.get_weights()
+        ]
+    )
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return randomized(convolutions())
+
+
+@pytest.fixture(scope="module")
+def x():
+    return np.random.default_rng(1).normal(size=(2, 9, 8, 4)).astype(np.float32)
+
+
+def agree(program, model, x):
+    run = program.run(x, check=True)
+    want = np.asarray(model(x, training=False))
+    np.testing.assert_allclose(run.outputs[program.outputs[0]], want, rtol=1e-4, atol=1e-5)
+    assert sum(node.share for node in run.stats.host) == 0
+    assert len(run.stats.layers) == 5
+
+
+def test_a_model_in_memory(model, x):
+    agree(cim.compile(model, settings=SMALL), model, x)
+
+
+def test_a_keras_file_by_the_command_line(model, x, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model.save("m.keras")
+    assert (
+        cli.main(["m.keras", "-o", "build", "-q", *[a for s in SMALL for a in ("--set", s)]]) == 0
+    )
+    agree(cim.Program("build"), model, x)
+
+
+def test_a_saved_model_folder(model, x, tmp_path):
+    model.export(tmp_path / "saved", verbose=False)
+    agree(cim.compile(tmp_path / "saved", settings=SMALL), model, x)
+
+
+def test_sequential_models_and_several_inputs():
+    model = randomized(
+        keras.Sequential(
+            [keras.Input((6,)), keras.layers.Dense(4, activation="relu"), keras.layers.Dense(2)]
+        )
+    )
+    data = np.random.default_rng(2).normal(size=(3, 6)).astype(np.float32)
+    program = cim.compile(model, settings=SMALL)
+    found = program.run(data).outputs[program.outputs[0]]
+    np.testing.assert_allclose(found, np.asarray(model(data)), rtol=1e-4, atol=1e-5)
+    one, two = keras.Input((6,), name="one"), keras.Input((3,), name="two")
+    joined = keras.layers.Concatenate()([keras.layers.Dense(4)(one), two])
+    model = randomized(keras.Model([one, two], keras.layers.Dense(2)(joined)))
+    program = cim.compile(model, settings=SMALL)
+    feeds = {"one": data[:1], "two": data[:1, :3]}
+    found = program.run(feeds).outputs[program.outputs[0]]
+    np.testing.assert_allclose(
+        found, np.asarray(model([feeds["one"], feeds["two"]])), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_unknown_sizes_are_asked_for_and_given():
+    inputs = keras.Input((None, 5, 2), name="wide")
+    model = randomized(keras.Model(inputs, keras.layers.Conv2D(3, 2)(inputs), name="open"))
+    text = r"open: error: the shape of input 'wide' is \?x\?x5x2\n.*--input-shape wide="
+    with pytest.raises(CimError, match=text):
+        cim.compile(model)
+    with pytest.raises(CimError, match=r"gives 'wide' as 1x4x6x2, the model has it as \?x\?x5x2"):
+        cim.compile(model, input_shapes={"wide": (1, 4, 6, 2)})
+    with pytest.raises(CimError, match="names 'wdie', the model has no such input"):
+        cim.compile(model, input_shapes={"wdie": (1, 4, 5, 2), "wide": (1, 4, 5, 2)})
+    program = cim.compile(model, settings=SMALL, input_shapes={"wide": (1, 4, 5, 2)})
+    data = np.ones((1, 4, 5, 2), np.float32)
+    found = program.run(data).outputs[program.outputs[0]]
+    np.testing.assert_allclose(found, np.asarray(model(data)), rtol=1e-4, atol=1e-5)
+
+
+def test_what_cannot_be_read_is_said(tmp_path, capsys):
+    (tmp_path / "bad.keras").write_bytes(b"no archive")
+    assert cli.main([str(tmp_path / "bad.keras"), "-o", str(tmp_path / "out")]) == 1
+    assert "bad.keras: error: cannot be read: " in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "saved").mkdir()
+    (tmp_path / "saved" / "saved_model.pb").write_bytes(b"nothing")
+    assert cli.main([str(tmp_path / "saved"), "-o", str(tmp_path / "out")]) == 1
+    assert "saved: error: cannot be read: " in capsys.readouterr().err
+    with pytest.raises(CimError, match="the model has no inputs yet: build it first"):
+        cim.compile(keras.Sequential([keras.layers.Dense(2)]))
+
+
+def test_grouped_convolutions_that_tf2onnx_cannot_see():
+    inputs = keras.Input((5, 5, 4))
+    model = keras.Model(inputs, keras.layers.Conv2D(6, 1, groups=2)(inputs), name="grouped")
+    with pytest.raises(
+        CimError, match=r"grouped: error: tf2onnx leaves '.*' as it is(.|\n)*DepthwiseConv2D"
+    ):
+        cim.compile(model)
+
+
+@pytest.mark.parametrize("missing", ["tensorflow", "tf2onnx"])
+def test_without_the_extra_the_message_names_it(tmp_path, capsys, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    (tmp_path / "m.keras").write_bytes(b"")
+    assert cli.main([str(tmp_path / "m.keras")]) == 1
+    err = capsys.readouterr().err
+    assert f"is a Keras or TensorFlow model, and {missing} is not installed" in err
+    assert "pip install 'cim-toolchain[tensorflow]'" in err
+
+
+def test_nobody_imports_tensorflow_before_a_keras_model_comes():
+    code = (
+        "import sys, cim.backend, cim.codegen, cim.codegen.cli, cim.codegen.driver\n"
+        "from cim.codegen.keras_import import is_keras\n"
+        "assert not is_keras('m.onnx') and not is_keras(object()) and is_keras('m.keras')\n"
+        "assert not {'tensorflow', 'keras', 'tf2onnx'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_models_are_told_from_files(tmp_path):
+    assert is_keras(keras.Sequential())
+    assert is_keras(tmp_path / "a.h5")
+    assert not is_keras(tmp_path)
