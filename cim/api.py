@@ -88,11 +88,13 @@ def compile(  # noqa: A001  (as people would call it)
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     host: Collection[str] = (),
     mapping: str = "im2col",
+    quantize: NDArray[Any] | Mapping[str, NDArray[Any]] | None = None,
 ) -> Program:
     """Compile a model, a file (ONNX or Keras), a SavedModel folder or one in memory, for a machine: a preset or an `arch.toml`, with `SECTION.KEY=VALUE` settings.
 
     `sync` is the scheme: sequential, linear, cyclic or ring; `mapping` is im2col, sdk or vw-sdk. `dims` and `input_shapes` fix symbolic
-    dimensions, `host` names nodes that stay on the host. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
+    dimensions, `host` names nodes that stay on the host. `quantize` are
+    inputs to calibrate with, one or more along the first axis: a float model is then quantized to int8. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
     """
     compiled = compile_model(
         model,
@@ -102,6 +104,7 @@ def compile(  # noqa: A001  (as people would call it)
         input_shapes=input_shapes,
         host=host,
         mapping=mapping,
+        quantize=quantize,
     )
     files = compiled.files()
     folder = tempfile.mkdtemp(prefix="cim-")

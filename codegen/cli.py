@@ -35,6 +35,7 @@ def _main(argv: list[str] | None) -> int:
     machine = load_machine(arguments.arch, arguments.settings)
     # Imported late: --help must not wait for onnx.
     from cim.codegen.driver import compile_model
+    from cim.codegen.quantize import read_calibration
 
     model = compile_model(
         path,
@@ -45,6 +46,7 @@ def _main(argv: list[str] | None) -> int:
         shapes,
         arguments.host,
         arguments.mapping,
+        None if arguments.quantize is None else read_calibration(arguments.quantize),
     )
     stage = "assembly" if arguments.assembly else "object" if arguments.objects else "image"
     with _progress(len(model.layers)) as advance:
@@ -107,6 +109,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--host", action="append", default=[], metavar="NODE", help="leave this node to the host"
     )
+    parser.add_argument(
+        "--quantize", metavar="CALIB.npy",
+        help="quantize a float model to int8, calibrated with these inputs (.npz for several, by name)",
+    )  # fmt: skip
     parser.add_argument("-q", "--quiet", action="store_true", help="print no report")
     return parser
 

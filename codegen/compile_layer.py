@@ -65,7 +65,7 @@ def layer_mode(layer: Layer, machine: Machine) -> NumericMode:
                 f"layer '{layer.name}' is float32, and the machine '{machine.name}' has narrow partial "
                 "sums (8 bits)",
                 notes=[
-                    "quantize the model first (onnxruntime.quantization.quantize_static)",
+                    "quantize it to int8: --quantize CALIB.npy, with a few inputs to calibrate with",
                     "or set core.partial_sum=wide",
                 ],
             )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cim.asm import network_file
 from cim.codegen.compile_layer import CompiledLayer, compile_layer, file_stem
@@ -17,7 +18,9 @@ from cim.codegen.keras_import import is_keras, keras_to_onnx
 from cim.codegen.layer import Layer
 from cim.codegen.layer_files import made_layers
 from cim.codegen.onnx_import import HostNode, Imported, import_model
+from cim.codegen.onnx_load import load_graph
 from cim.codegen.partition import HostStep, Partition, partition
+from cim.codegen.quantize import quantized
 from cim.codegen.schedule import SCHEMES
 from cim.codegen.window import MAPPINGS
 from cim.diagnostics import did_you_mean, error
@@ -111,13 +114,15 @@ def compile_model(
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     host: Collection[str] = (),
     mapping: str = "im2col",
+    quantize: NDArray[Any] | Mapping[str, NDArray[Any]] | None = None,
 ) -> CompiledModel:
     """Compile a model for a machine (default: the preset `default`).
 
     The model is an ONNX or Keras file, a SavedModel folder, or an ONNX or Keras model in memory.
 
     `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions; `host`
-    names nodes that stay on the host; `mapping` is im2col, sdk or vw-sdk. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
+    names nodes that stay on the host; `mapping` is im2col, sdk or vw-sdk; `quantize` are inputs to calibrate a float model with, which is then
+    quantized to int8. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
     layer that does not fit the machine.
     """
     if scheme not in SCHEMES:
@@ -129,6 +134,9 @@ def compile_model(
     input_shapes = input_shapes or {}
     if is_keras(source):
         source, input_shapes = keras_to_onnx(source, input_shapes), {}
+    if quantize is not None:
+        graph = load_graph(source, dims, input_shapes, host)
+        source, dims, input_shapes = quantized(graph, quantize), {}, {}
     imported = import_model(source, dims or {}, input_shapes, host)
     where = imported.graph.path
     chosen = imported.layers if layer is None else (_named_layer(imported, layer, where),)

@@ -198,15 +198,6 @@ def test_what_the_compiler_refuses(
     assert not (folder / "build").exists()
 
 
-def test_tensorflow_files_are_told_what_to_do(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "m.keras").write_bytes(b"")
-    assert cli_cc.main(["m.keras"]) == 1
-    message = last_error(capsys)
-    assert "pip install 'cim-toolchain[tensorflow]'" in message
-
-
 # --- models of other shapes -------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,112 @@
+"""Whole networks of real size: every layer on the cores equals NumPy, the outputs are onnxruntime's.
+
+The classifier is a real trained one, with depthwise convolutions, squeeze-excite and odd strides. It comes out of the package
+rapidocr-onnxruntime (Apache-2.0, PaddleOCR authors), from which pip takes it, once, into build/models.
+"""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+import cim
+from cim.explore import networks
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of TensorFlow, tf2onnx and the quantizer
+MODELS = Path(__file__).parents[1] / "build/models"
+PACKAGE = "rapidocr-onnxruntime==1.4.4"
+INSIDE = "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx"
+SETTINGS = ["core.crossbar=128x128"]
+IMAGE = (1, 3, 48, 192)
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    """The path of the classifier's ONNX file."""
+    if not list(MODELS.glob("rapidocr_onnxruntime-*.whl")):
+        command = ["-m", "pip", "download", "--quiet", "--no-deps", "-d", str(MODELS), PACKAGE]
+        done = subprocess.run(
+            [sys.executable, *command], check=False, capture_output=True, text=True
+        )
+        if done.returncode:
+            pytest.skip(
+                f"the classifier is in {PACKAGE}, which `python {' '.join(command)}` did not get: {done.stderr[-300:]}"
+            )
+    wheel = next(MODELS.glob("rapidocr_onnxruntime-*.whl"))
+    with zipfile.ZipFile(wheel) as archive:
+        return Path(archive.extract(INSIDE, tmp_path_factory.mktemp("classifier")))
+
+
+def runs_whole(program, x, layers, modes):
+    """Runs and compares; nothing that multiplies and accumulates may be on the host."""
+    run = program.run(x, check=True)
+    assert len(run.stats.layers) == layers
+    assert sum(node.share for node in run.stats.host) == 0
+    assert {one.image.config.mode for one in program._network.layers.values()} == modes
+    (output,) = run.outputs.values()
+    assert np.ptp(output) > 0
+    return output
+
+
+def texts(count):
+    """Images of the classifier's size and range, not all alike."""
+    rng = np.random.default_rng(0)
+    coarse = rng.uniform(-1, 1, (count, 3, 6, 24)).astype(np.float32)
+    return coarse.repeat(8, axis=2).repeat(8, axis=3)
+
+
+def test_the_classifier_in_float(classifier):
+    program = cim.compile(classifier, settings=SETTINGS, input_shapes={"x": IMAGE})
+    runs_whole(program, texts(2), 54, {"f32"})
+
+
+def test_the_classifier_in_int8(classifier):
+    program = cim.compile(
+        classifier, settings=SETTINGS, input_shapes={"x": IMAGE}, quantize=texts(4)
+    )
+    runs_whole(program, texts(1), 54, {"i8"})
+
+
+@pytest.fixture(scope="module", params=["mobilenet", "resnet18"])
+def float_model(request):
+    """A Keras model of 224x224 images as ONNX, and its number of layers."""
+    made = networks._keras_to_onnx(networks._build(request.param))
+    return made, {"mobilenet": 28, "resnet18": 21}[request.param]
+
+
+def pictures(count):
+    return np.random.default_rng(1).normal(size=(count, 3, 224, 224)).astype(np.float32)
+
+
+def test_keras_networks_in_float(float_model):
+    made, layers = float_model
+    runs_whole(cim.compile(made, settings=SETTINGS), pictures(1), layers, {"f32"})
+
+
+def test_keras_networks_quantized(float_model):
+    made, layers = float_model
+    program = cim.compile(made, settings=SETTINGS, sync="ring", quantize=pictures(2))
+    runs_whole(program, pictures(1), layers, {"i8"})
+
+
+def test_keras_networks_of_quantized_operators(float_model, tmp_path):
+    """The form in which the quantizer leaves no float operator: QLinearConv, QGemm and others of its own."""
+    made, layers = float_model
+    onnx.save(made, str(tmp_path / "float.onnx"))
+    quant_pre_process(
+        str(tmp_path / "float.onnx"), str(tmp_path / "ready.onnx"), skip_symbolic_shape=True
+    )
+    calibration = networks._Calibration(made.graph.input[0].name, (1, 3, 224, 224))
+    quantize_static(
+        str(tmp_path / "ready.onnx"), str(tmp_path / "int8.onnx"), calibration,
+        quant_format=QuantFormat.QOperator, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+    )  # fmt: skip
+    assert "QLinearConv" in {node.op_type for node in onnx.load(tmp_path / "int8.onnx").graph.node}
+    program = cim.compile(tmp_path / "int8.onnx", settings=SETTINGS)
+    runs_whole(program, pictures(1), layers, {"i8"})
