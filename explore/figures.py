@@ -14,6 +14,7 @@ from matplotlib.patches import Patch
 from cim.emulator import layout
 from cim.emulator.recording import Recording, releases
 from cim.explore.claims import CALL_LIMITS, PAPER_CORES
+from cim.explore.mappings import compare_mappings
 from cim.explore.measure import Point, pick, side, speedups
 
 mpl.rcParams.update({
@@ -235,3 +236,42 @@ def sensitivity(
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
+
+
+def mapping_figure(points: Sequence[Point], scheme: str = "ring") -> Figure:
+    """Speedup over im2col, and IFM traffic by that of im2col; one column a crossbar, one group of bars a layer."""
+    rows = compare_mappings(points)
+    crossbars = list(dict.fromkeys(row.crossbar for row in rows))
+    labels = list(dict.fromkeys(row.label for row in rows))
+    figure = Figure(figsize=(7.2, 7.4), layout="constrained")
+    panels = figure.subplots(2, len(crossbars), sharex="row", sharey=True, squeeze=False)
+    for column, crossbar in enumerate(crossbars):
+        mine = {row.label: row for row in rows if row.crossbar == crossbar}
+        for at, (mapping, colour) in enumerate({"sdk": "#5b8db8", "vw-sdk": "#14324f"}.items()):
+            places = np.arange(len(labels)) + (at - 0.5) * 0.38
+            speedup = np.array([mine[label].speedup(mapping, scheme) for label in labels])
+            traffic = [mine[label].traffic(mapping) for label in labels]
+            above, below = panels[:, column]
+            above.barh(places, speedup - 1, 0.38, left=1, color=colour, label=mapping)
+            below.barh(places, traffic, 0.38, color=colour)
+        for axes in panels[:, column]:
+            axes.axvline(1, **LIMIT)
+        above.set_title(crossbar, fontsize=8)
+        above.set_xlabel("speedup over im2col")
+        above.set_xscale("log", base=2)
+        ticks = [2**power for power in range(-1, 5)]
+        above.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        below.set_xlabel("IFM values / those of im2col")
+    for axes in panels[:, 0]:
+        axes.set_yticks(range(len(labels)), [_short(label) for label in labels], fontsize=6)
+    panels[0, 0].invert_yaxis()  # shared by all
+    handles, names = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+    return figure
+
+
+def _short(label: str) -> str:
+    """A label of a network's layer, short enough for an axis."""
+    text = label.replace("mobilenet", "MobileNet").replace("resnet18", "ResNet-18")
+    name, found, groups = text.partition(" in ")
+    return f"{name} (depthwise)" if found and groups else name

@@ -33,11 +33,16 @@ class Task:
     scheme: str
     compiled: tuple[str, ...]
     runs: tuple[tuple[str, ...], ...]
+    mapping: str = "im2col"
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run: what was run, and what it counted. Cycles are of the bus clock, sizes bytes."""
+    """One run: what was run, and what it counted. Cycles are of the bus clock, sizes bytes.
+
+    `mapping` is what was asked for, `window` the outputs of an MVM, down and right. `cells_used` is the share of all
+    cells of the crossbars that hold a weight.
+    """
 
     label: str
     scheme: str
@@ -58,12 +63,18 @@ class Point:
     fetch_bytes: int
     fullest_channel: str
     fullest_share: float
+    mapping: str
+    window: str
+    mvms: int
+    ifm_values: int
+    cells_used: float
 
 
 def run_task(task: Task) -> list[Point]:
     """Compile once, run with every setting. Raises `CimError` as the compiler and the emulator do."""
     machine = load_machine(task.arch, task.compiled)
-    compiled = compile_layer(task.layer, machine, task.scheme, "layer")
+    compiled = compile_layer(task.layer, machine, task.scheme, "layer", task.mapping)
+    mapped = compiled.mapping
     prepared = prepare(compiled.image())
     points = []
     for settings in task.runs:
@@ -82,8 +93,8 @@ def run_task(task: Task) -> list[Point]:
                 crossbar=machine.core.crossbar,
                 bus_bytes=timed.bus.width_bytes,
                 settings=settings,
-                p_v=compiled.mapping.p_v,
-                p_h=compiled.mapping.p_h,
+                p_v=mapped.p_v,
+                p_h=mapped.p_h,
                 cores=s.cores,
                 cycles=s.cycles,
                 lower_bound=s.lower_bound.cycles,
@@ -96,13 +107,20 @@ def run_task(task: Task) -> list[Point]:
                 fetch_bytes=s.bytes.fetch,
                 fullest_channel=fullest,
                 fullest_share=busy[fullest],
+                mapping=task.mapping,
+                window=f"{mapped.window.down}x{mapped.window.right}",
+                mvms=s.instructions.mvm,
+                ifm_values=mapped.ifm_values,
+                cells_used=mapped.used(task.layer, machine.core.outputs * machine.core.inputs),
             )
         )
     return points
 
 
-def run_all(tasks: Sequence[Task], progress: Callable[[int], None] | None = None) -> list[Point]:
-    """All points of all tasks, in the order of the tasks; on all cores of this computer.
+def run_all(
+    tasks: Sequence[Task], progress: Callable[[int], None] | None = None
+) -> list[list[Point]]:
+    """The points of each task, in the order of the tasks; on all cores of this computer.
 
     `progress` is told how many tasks are done.
     """
@@ -117,7 +135,7 @@ def run_all(tasks: Sequence[Task], progress: Callable[[int], None] | None = None
             found[futures[future]] = future.result()
             if progress is not None:
                 progress(done)
-    return [point for at in range(len(tasks)) for point in found[at]]
+    return [found[at] for at in range(len(tasks))]
 
 
 def _size(task: Task) -> int:

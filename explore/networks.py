@@ -34,6 +34,26 @@ def network_layers(name: str) -> list[Layer]:
         return list(import_model(path).layers)
 
 
+def convolutions() -> dict[str, Layer]:
+    """The convolutions of all networks with more than one output vector, by a name that tells their shape.
+
+    Equal ones once. Raises `CimError` where TensorFlow is not installed.
+    """
+    found: dict[str, Layer] = {}
+    seen = set()
+    for network in NETWORKS:
+        for layer in network_layers(network):
+            shape = (layer.weights.shape, layer.groups, layer.image, layer.strides, layer.pads)
+            if layer.layout != "NCHW" or layer.outputs == 1 or shape in seen:
+                continue
+            seen.add(shape)
+            ky, kx, channels, outputs = layer.weights.shape
+            height, width = layer.output_image
+            label = f"{network} {ky}x{kx}x{channels * layer.groups}x{outputs} at {height}x{width}"
+            found[label + (f" in {layer.groups} groups" if layer.groups > 1 else "")] = layer
+    return found
+
+
 def _build(name: str) -> Any:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # no news of missing GPUs
     try:

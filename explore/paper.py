@@ -26,8 +26,9 @@ from cim.emulator.recording import Recording
 from cim.emulator.run import execute
 from cim.explore.claims import Claim, Compared, check_claims, compare_counts
 from cim.explore.figures import Timeline
+from cim.explore.mappings import mapping_tasks
 from cim.explore.measure import Point, Task, bus_runs, run_all, speedups
-from cim.explore.networks import NETWORKS, network_layers
+from cim.explore.networks import convolutions
 from cim.explore.past import Fit, HeldBack, fits, held_back
 from cim.explore.table1 import make_layer, read_counts, read_table
 from cim.isa.machine import load_machine
@@ -57,12 +58,13 @@ SENSITIVITY: dict[str, list[tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that the figures and the page are made of. `networks` may be empty."""
+    """Everything that the figures and the page are made of. `networks` and `mappings` may be empty."""
 
     table1: list[Point]
     table2: list[Compared]
     networks: list[Point]
     sensitivity: list[Point]
+    mappings: list[Point]
     timelines: list[Timeline]
     claims: list[Claim]
     fits: list[Fit]
@@ -79,23 +81,28 @@ def run_paper(with_networks: bool = True) -> Results:
     layers = {
         str(row.layer): layer_of(make_layer(row), f"layer {row.layer}") for row in read_table()
     }
-    network_tasks = _network_tasks() if with_networks else []
-    tasks = [*_table1_tasks(layers), *network_tasks, *_sensitivity_tasks(layers)]
+    networks = convolutions() if with_networks else {}
+    parts = [
+        _table1_tasks(layers),
+        _network_tasks(networks),
+        _sensitivity_tasks(layers),
+        mapping_tasks(networks, ARCH),
+    ]
+    tasks = [task for part in parts for task in part]
     with progress("running the paper", len(tasks)) as show:
-        points = run_all(tasks, show)
-    known = set(layers)
-    sensitive = {run for runs in SENSITIVITY.values() for run in runs}
-    table1 = [p for p in points if p.label in known and p.settings not in sensitive]
-    networks = [p for p in points if p.label not in known]
+        results = iter(run_all(tasks, show))
+    table1, of_networks, sensitivity, mappings = (
+        [point for task in part for point in next(results)] for part in parts
+    )
     table2 = compare_counts(table1, read_counts())
-    sensitivity = [p for p in points if p.settings in sensitive]
     return Results(
         table1=table1,
         table2=table2,
-        networks=networks,
+        networks=of_networks,
         sensitivity=sensitivity,
+        mappings=mappings,
         timelines=[timeline(scheme) for scheme in SCHEMES],
-        claims=check_claims(table1, networks, table2),
+        claims=check_claims(table1, of_networks, table2),
         fits=fits(sensitivity, SENSITIVITY),
     )
 
@@ -126,30 +133,16 @@ def _table1_tasks(layers: dict[str, Layer]) -> list[Task]:
     return tasks
 
 
-def _network_tasks() -> list[Task]:
-    """Fig. 6: every convolution that has more than one output vector; equal ones once.
-
-    Where one core holds all rows of the kernel matrix there is nothing to synchronize, and no run.
-    """
-    tasks = []
-    seen = set()
-    for network in NETWORKS:
-        for layer in network_layers(network):
-            shape = (layer.weights.shape, layer.groups, layer.image, layer.strides, layer.pads)
-            if layer.layout != "NCHW" or layer.outputs == 1 or shape in seen:
-                continue
-            seen.add(shape)
-            ky, kx, channels, outputs = layer.weights.shape
-            height, width = layer.output_image
-            label = f"{network} {ky}x{kx}x{channels * layer.groups}x{outputs} at {height}x{width}"
-            label += f" in {layer.groups} groups" if layer.groups > 1 else ""
-            for crossbar in NETWORK_CROSSBARS:
-                if map_layer(layer, crossbar, crossbar).p_v == 1:
-                    continue
-                for scheme in SCHEMES:
-                    runs = bus_runs(NETWORK_BUSES)
-                    tasks.append(_task(label, layer, crossbar, scheme, NETWORK_BUSES[-1], runs))
-    return tasks
+def _network_tasks(layers: dict[str, Layer]) -> list[Task]:
+    """Fig. 6. Where one core holds all rows of the kernel matrix there is nothing to synchronize, and no run."""
+    runs = bus_runs(NETWORK_BUSES)
+    return [
+        _task(label, layer, crossbar, scheme, NETWORK_BUSES[-1], runs)
+        for label, layer in layers.items()
+        for crossbar in NETWORK_CROSSBARS
+        if map_layer(layer, crossbar, crossbar).p_v > 1
+        for scheme in SCHEMES
+    ]
 
 
 def _sensitivity_tasks(layers: dict[str, Layer]) -> list[Task]:
@@ -224,6 +217,8 @@ def paper_files(results: Results, folder: Path) -> dict[Path, bytes]:
     if results.networks:
         drawn["fig6"] = figures.figure6(results.networks)
         drawn["fig6_ring"] = figures.figure6(results.networks, "ring")
+    if results.mappings:
+        drawn["mappings"] = figures.mapping_figure(results.mappings)
     files: dict[Path, bytes] = {}
     vectors: dict[str, str] = {}
     for name, figure in sorted(drawn.items()):
@@ -237,6 +232,7 @@ def paper_files(results: Results, folder: Path) -> dict[Path, bytes]:
     files[folder / "fig5.csv"] = points_csv(small)
     files[folder / "fig6.csv"] = points_csv(results.networks)
     files[folder / "fig7.csv"] = points_csv([p for p in results.table1 if p.scheme == "linear"])
+    files[folder / "mappings.csv"] = points_csv(results.mappings)
     files[folder / "sensitivity.csv"] = points_csv(results.sensitivity)
     files[folder / "held_back.csv"] = _held_back_csv(
         [

@@ -37,7 +37,7 @@ def test_processes_give_the_points_of_one_in_the_order_of_the_tasks():
     tasks = [task("sequential"), task("ring", widths=(8,)), task("cyclic")]
     done = []
     points = run_all(tasks, done.append)
-    assert points == [point for each in tasks for point in run_task(each)]
+    assert points == [run_task(each) for each in tasks]
     assert done == [1, 2, 3]
 
 

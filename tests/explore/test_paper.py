@@ -29,7 +29,7 @@ def points():
                 for scheme in ("sequential", "linear", "cyclic", "ring"):
                     runs = paper.bus_runs((4, 32))
                     tasks.append(paper._task(str(row.layer), layer, crossbar, scheme, 32, runs))
-    return run_all(tasks)
+    return [point for made in run_all(tasks) for point in made]
 
 
 def test_claims_say_what_the_points_say(points):
@@ -80,7 +80,7 @@ def test_files(points, tmp_path):
         content = io.BytesIO()
         figure.savefig(content, format="svg")
         texts[name] = content.getvalue().decode()
-    results = paper.Results(points, compared, [], [], timelines, claims, [])
+    results = paper.Results(points, compared, [], [], [], timelines, claims, [])
     page = paper_page(results, texts).decode()
     assert page.count("<figure>") == 4
     assert "http" not in page.replace("http://www.w3.org", "")  # the names of SVG's own namespaces
