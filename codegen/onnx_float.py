@@ -13,6 +13,7 @@ from cim.codegen.onnx_geometry import Geometry, geometry_of
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import (
     Match,
+    channel_bias,
     fused_activation,
     required_constant,
     row_vector,
@@ -74,12 +75,11 @@ def _bias(graph: Graph, node: Node, geometry: Geometry) -> NDArray[Any] | None:
     beta = float(node.attribute("beta", 1.0)) if node.operator == "Gemm" else 1.0
     if not name or beta == 0.0:
         return None
+    if node.operator != "Gemm":
+        return channel_bias(graph, name, geometry.output_shape[1], FLOAT)
     bias = required_constant(graph, name, "bias")
-    if node.operator == "Gemm":
-        row = row_vector(bias, geometry.output_shape)
-        if row is None:
-            raise NotMappedError(
-                f"C of shape {shown(bias.shape)}", "different from row to row", "one row vector"
-            )
-        bias = row * np.float32(beta)
-    return bias.astype(FLOAT)
+    row = row_vector(bias, geometry.output_shape)
+    if row is None:
+        found = f"C of shape {shown(bias.shape)}"
+        raise NotMappedError(found, "different from row to row", "one row vector")
+    return (row * np.float32(beta)).astype(FLOAT)

@@ -59,11 +59,10 @@ def drop_identities(model: onnx.ModelProto) -> None:
     captured = set(_subgraph_text(graph))
     fixed = {v.name for v in (*graph.input, *graph.output)} | {t.name for t in graph.initializer}
     outputs = {value.name for value in graph.output}
-    training = {
-        tensor.name: bool(numpy_helper.to_array(tensor).any())
-        for tensor in graph.initializer
-        if tensor.data_type == onnx.TensorProto.BOOL
+    flags = {
+        t.name: _to_array(t) for t in graph.initializer if t.data_type == onnx.TensorProto.BOOL
     }
+    training = {name: bool(flag.any()) for name, flag in flags.items() if flag is not None}
     uses: dict[str, list[tuple[Any, int]]] = {}
     makers: dict[str, tuple[Any, int]] = {}
     for node in graph.node:

@@ -168,7 +168,7 @@ def multiply_accumulates(graph: Graph, node: Node) -> int:
     weights = graph.type(node.input(WEIGHT_INPUT[operator])).shape
     x = graph.type(node.input(0)).shape
     y = graph.type(node.outputs[0]).shape
-    if weights is None or x is None or y is None:
+    if not weights or not x or y is None:  # not known, or of rank 0
         return 0
     if operator == "ConvTranspose":  # every input element meets its group's whole kernel
         return int(np.prod(x, dtype=np.int64) * np.prod(weights[1:], dtype=np.int64))

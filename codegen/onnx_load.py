@@ -95,6 +95,8 @@ def checked_model(model: onnx.ModelProto, path: str, folder: str) -> onnx.ModelP
     """A model, which is changed, after all checks; its external data is looked for in `folder`."""
     if not model.HasField("graph") or not model.ir_version:
         raise error("is not an ONNX model: it holds no graph", where=path)
+    if not model.graph.output:
+        raise error("it has no outputs, so that there is nothing to compute", where=path)
     bad = _text_that_is_no_utf8(model)
     if bad is not None:
         raise error(f"it holds text that is not UTF-8: {bad!r}", where=path)
@@ -108,7 +110,17 @@ def checked_model(model: onnx.ModelProto, path: str, folder: str) -> onnx.ModelP
             notes=["external data is looked for beside the model"],
         ) from problem
     _check(model, path)
-    return inliner.inline_local_functions(model) if model.functions else model
+    if model.functions:
+        model = inliner.inline_local_functions(model)
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if attribute.ref_attr_name:
+                raise error(
+                    f"attribute '{attribute.name}' of {node.op_type} '{node.name}' is that of a function, "
+                    f"'{attribute.ref_attr_name}', must be a value outside of one",
+                    where=path,
+                )
+    return model
 
 
 def _text_that_is_no_utf8(message: Message) -> bytes | None:

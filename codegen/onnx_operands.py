@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cim.codegen.layer import Activation, Layer
 from cim.codegen.onnx_affine import channel_vector
 from cim.codegen.onnx_graph import Graph, Node
-from cim.codegen.onnx_reasons import NotMappedError
+from cim.codegen.onnx_reasons import NotMappedError, shown
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,16 @@ def required_constant(graph: Graph, value: str, role: str) -> NDArray[Any]:
         who = f"{role} '{value}'" if value else role
         raise NotMappedError(who, "computed at run time" if value else "missing", "constant")
     return array
+
+
+def channel_bias(graph: Graph, value: str, channels: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The bias of a convolution, [K]. Raises `NotMappedError` for another shape or type."""
+    bias = required_constant(graph, value, "bias")
+    if bias.dtype != dtype:
+        raise NotMappedError("the type of the bias", bias.dtype, dtype)
+    if bias.shape != (channels,):
+        raise NotMappedError("the shape of the bias", shown(bias.shape), channels)
+    return bias
 
 
 def row_vector(array: NDArray[Any], output_shape: tuple[int, ...]) -> NDArray[Any] | None:

@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.codegen.layer import Activation, Layer, Quantization
+from cim.codegen.onnx_bias import integer_bias, positive, refuse_blocks, same_rows
 from cim.codegen.onnx_geometry import Geometry, geometry_of
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import (
     Fused,
     Match,
     added_operand,
+    channel_bias,
     fused_activation,
     required_constant,
-    row_vector,
     without_zeros,
 )
 from cim.codegen.onnx_reasons import NotMappedError, shown
@@ -29,7 +30,6 @@ from cim.codegen.onnx_reasons import NotMappedError, shown
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 INT32 = np.iinfo(np.int32)
 FLOAT = np.dtype(np.float32)
-FLOAT_ROUNDING = 2.0**-22  # relative: a unit in the last place of a scale, and one of a product
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
     if node.input(2):
         if node.operator == "Gemm" and node.attribute("beta", 1.0) != 1.0:
             raise NotMappedError("beta", node.attribute("beta"), "1 in a quantized layer")
-        bias = _integer_bias(graph, node.input(2), unit, geometry)
+        bias = integer_bias(graph, node.input(2), unit, geometry)
     elif node.operator == "MatMul" and (found := added_operand(graph, value)) is not None:
         add, other = found
-        bias = _integer_bias(graph, other, unit, geometry)
+        bias = integer_bias(graph, other, unit, geometry)
         nodes.append(add)
         value = add.outputs[0]
     axis = 1 if geometry.layout == "NCHW" else len(geometry.output_shape) - 1
@@ -116,7 +116,9 @@ def qlinear_layer(graph: Graph, node: Node) -> Match:
     geometry = geometry_of(graph, node, x.name, values)
     scale = _vector(graph, node.input(4), "w_scale", values, geometry).astype(np.float32)
     zero_point = _vector(graph, node.input(5), "w_zero_point", values, geometry).astype(np.int32)
-    bias = required_constant(graph, node.input(8), "bias") if node.input(8) else None
+    bias = None
+    if node.input(8):
+        bias = channel_bias(graph, node.input(8), geometry.output_shape[1], np.dtype(np.int32))
     output = Output(
         node.outputs[0],
         _scale(graph, node.input(6), "y_scale"),
@@ -147,7 +149,9 @@ def qgemm_layer(graph: Graph, node: Node) -> Match:
     bias = None
     if node.input(6):
         stored = required_constant(graph, node.input(6), "C")
-        bias = _same_rows(stored.astype(np.int64), geometry.output_shape).astype(np.int32)
+        if stored.dtype != np.int32:
+            raise NotMappedError("the type of C", stored.dtype, "int32")
+        bias = same_rows(stored, geometry.output_shape)
     output = Output(
         node.outputs[0],
         _scale(graph, node.input(7), "y_scale"),
@@ -248,7 +252,7 @@ def _dequantized_input(graph: Graph, value: str) -> Input:
         raise NotMappedError(
             f"input '{value}'", maker, "the output of a DequantizeLinear, as the weights are"
         )
-    _refuse_blocks(node)
+    refuse_blocks(node)
     return Input(
         node.input(0),
         _scale(graph, node.input(1), "x_scale"),
@@ -259,7 +263,7 @@ def _dequantized_input(graph: Graph, value: str) -> Input:
 def _quantize_node(graph: Graph, value: str) -> Node:
     node = graph.sole_consumer(value)
     if node is not None and node.operator == "QuantizeLinear" and node.input(0) == value:
-        _refuse_blocks(node)
+        refuse_blocks(node)
         return node
     if value in graph.outputs:
         found = "a graph output"
@@ -270,27 +274,12 @@ def _quantize_node(graph: Graph, value: str) -> Node:
     raise NotMappedError(f"value '{value}'", found, "used by one QuantizeLinear alone")
 
 
-def _refuse_blocks(node: Node) -> None:
-    if node.attribute("block_size", 0):
-        size = node.attribute("block_size")
-        raise NotMappedError(f"block_size of {node.operator} '{node.name}'", size, "0")
-
-
 def _scale(graph: Graph, value: str, role: str) -> np.float32:
     """The one scale of an activation tensor."""
-    array = _positive(required_constant(graph, value, role), role)
+    array = positive(required_constant(graph, value, role), role)
     if array.size != 1:
         raise NotMappedError(f"{role}'s number of elements", array.size, "1")
     return np.float32(array.reshape(-1)[0])
-
-
-def _positive(array: NDArray[Any], role: str) -> NDArray[Any]:
-    if array.dtype != FLOAT:
-        raise NotMappedError(f"the type of {role}", array.dtype, "float32")
-    wrong = array[~(np.isfinite(array) & (array > 0))]
-    if wrong.size:
-        raise NotMappedError(role, wrong.reshape(-1)[0], "positive and finite")
-    return array
 
 
 def _zero_point(graph: Graph, value: str, role: str) -> int:
@@ -307,8 +296,8 @@ def _weight_numbers(
     graph: Graph, source: Node, values: NDArray[Any], axis: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Scales and zero points of the weights' DequantizeLinear, 1 or K each."""
-    _refuse_blocks(source)
-    scale = _positive(required_constant(graph, source.input(1), "w_scale"), "w_scale")
+    refuse_blocks(source)
+    scale = positive(required_constant(graph, source.input(1), "w_scale"), "w_scale")
     zero_point = np.zeros(scale.shape, dtype=np.int32)
     if source.input(2):
         zero_point = required_constant(graph, source.input(2), "w_zero_point").astype(np.int32)
@@ -327,7 +316,7 @@ def _vector(
     """A scale or zero point of weights that one operator takes itself, 1 or K elements."""
     array = required_constant(graph, value, role)
     if role == "w_scale":
-        _positive(array, role)
+        positive(array, role)
     _require_channels(array, role, values.shape[geometry.axis])
     return array.reshape(-1)
 
@@ -337,63 +326,3 @@ def _require_channels(array: NDArray[Any], role: str, channels: int) -> None:
         raise NotMappedError(
             f"the shape of {role}", shown(array.shape), f"1 or {channels} elements"
         )
-
-
-# --- bias ---
-
-
-def _integer_bias(
-    graph: Graph, value: str, unit: NDArray[np.float32], geometry: Geometry
-) -> NDArray[Any]:
-    """A bias in units of x_scale * w_scale, int32 [K].
-
-    A bias with other scales, or a float one, is converted if the float32 numbers that it stands for
-    stay what they are (to float32 rounding); else `NotMappedError`.
-    """
-    node = graph.producer.get(value)
-    channels = geometry.output_shape[-1] if geometry.layout == "ROWS" else geometry.output_shape[1]
-    rows = geometry.output_shape if geometry.layout == "ROWS" else (channels,)
-    units = np.broadcast_to(unit, (channels,))
-    if node is None or node.operator != "DequantizeLinear":
-        numbers = required_constant(graph, value, "bias")
-        return _converted(_same_rows(numbers, rows), units, "float")
-    _refuse_blocks(node)
-    stored = required_constant(graph, node.input(0), "bias").astype(np.int64)
-    scale = _positive(
-        required_constant(graph, node.input(1), "the bias's scale"), "the bias's scale"
-    )
-    if node.input(2):
-        zero_point = required_constant(graph, node.input(2), "the bias's zero point")
-        stored = stored - _along(zero_point.astype(np.int64), node, stored.ndim)
-    integers = _same_rows(stored, rows)
-    scales = _same_rows(np.broadcast_to(_along(scale, node, stored.ndim), stored.shape), rows)
-    if np.array_equal(scales, units) and np.all(np.abs(integers) <= INT32.max):
-        return integers.astype(np.int32)
-    return _converted(integers.astype(np.float32) * scales, units, f"in units of {scales[0]:.9g}")
-
-
-def _along(numbers: NDArray[Any], node: Node, rank: int) -> NDArray[Any]:
-    """Per-channel numbers of a DequantizeLinear, shaped to broadcast against its input."""
-    if numbers.size == 1:
-        return numbers.reshape(())
-    shape = [1] * rank
-    shape[node.attribute("axis", 1) % rank] = numbers.size
-    return numbers.reshape(shape)
-
-
-def _same_rows(numbers: NDArray[Any], rows: tuple[int, ...]) -> NDArray[Any]:
-    row = row_vector(numbers, rows)
-    if row is None:
-        found = f"different from row to row (shape {shown(numbers.shape)})"
-        raise NotMappedError("bias", found, "one row vector")
-    return row
-
-
-def _converted(numbers: NDArray[Any], units: NDArray[np.float32], found: str) -> NDArray[Any]:
-    exact = numbers.astype(np.float64)
-    integers = np.rint(exact / units)
-    near = np.abs(integers * units.astype(np.float64) - exact) <= np.abs(exact) * FLOAT_ROUNDING
-    if not np.all(near) or np.any(np.abs(integers) > INT32.max):
-        accepted = f"a multiple of x_scale * w_scale ({units[0]:.9g})"
-        raise NotMappedError("bias", found, accepted)
-    return integers.astype(np.int32)
