@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cim import console
 from cim.diagnostics import usage_error
-from cim.files import write_all
+from cim.files import check_outputs, write_all
 from cim.isa.machine import load_machine, presets
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def _main(argv: list[str] | None) -> int:
     path = Path(arguments.model)
     if arguments.output == "":
         raise usage_error("the name of the folder must not be empty", "-o")
+    if arguments.report is not None:
+        check_outputs([arguments.report], [arguments.model])
     dims, shapes = _dims(arguments.dim), _shapes(arguments.input_shape)
     machine = load_machine(arguments.arch, arguments.settings)
     # Imported late: --help must not wait for onnx.
@@ -52,7 +54,12 @@ def _main(argv: list[str] | None) -> int:
     with _progress(len(model.layers)) as advance:
         files = model.files(stage, advance)
     folder = Path(path.stem if arguments.output is None else arguments.output)
-    write_all({folder / name: content for name, content in files.items()})
+    written = {folder / name: content for name, content in files.items()}
+    if arguments.report is not None:
+        from cim.codegen.mapping_report import report
+
+        written[Path(arguments.report)] = report(model).encode()
+    write_all(written)
     if not arguments.quiet:
         _report(model, folder)
     return 0
@@ -113,6 +120,11 @@ def _parser() -> argparse.ArgumentParser:
         "--quantize", metavar="CALIB.npy",
         help="quantize a float model to int8, calibrated with these inputs (.npz for several, by name)",
     )  # fmt: skip
+    parser.add_argument(
+        "--report",
+        metavar="R.html",
+        help="write a page: layers, host nodes, and a picture of the mapping",
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print no report")
     return parser
 
