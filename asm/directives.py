@@ -85,8 +85,9 @@ def _extension(assembler: Assembler, statement: Statement) -> None:
     arguments.done()
     known = assembler.isa.extensions
     if name not in known:
-        there = f"there are {', '.join(known)}" if known else "this toolchain has none"
-        raise ExpressionError(f"unknown extension '{name}'; {there}", place)
+        raise ExpressionError(
+            f"unknown extension '{name}'; this toolchain has {', '.join(known)}", place
+        )
     if name not in assembler.attributes.extensions:
         assembler.attributes.extensions.append(name)
 

@@ -103,7 +103,7 @@ class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     pads: list[Natural]
     activation: Literal["none", "relu", "leaky_relu", "clip"] = "none"
     alpha: float = 0.0
-    scheme: Literal["sequential", "linear", "cyclic", "ring"]
+    scheme: Literal["sequential", "linear", "cyclic", "ring", "central"]
     vertical_groups: Natural
     horizontal_groups: Natural
     reference: Reference

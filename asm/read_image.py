@@ -77,8 +77,7 @@ def _decode_config(path: Path) -> Config:
     missing = set(config.extensions) - set(isa.extensions)
     if missing:
         raise error(
-            f"needs ISA extension '{min(missing)}', this toolchain has "
-            f"{', '.join(isa.extensions) or 'none'}",
+            f"needs ISA extension '{min(missing)}', this toolchain has {', '.join(isa.extensions)}",
             where=str(path),
         )
     return config

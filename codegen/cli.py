@@ -17,7 +17,7 @@ from cim.isa.machine import load_machine, presets
 if TYPE_CHECKING:
     from cim.codegen.driver import CompiledModel
 
-SCHEMES = ("sequential", "linear", "cyclic", "ring")
+SCHEMES = ("sequential", "linear", "cyclic", "ring", "central")
 MAPPINGS = ("im2col", "sdk", "vw-sdk")
 
 

@@ -21,6 +21,7 @@ from cim.codegen.mapping import Mapping, Piece, Tile, ifm_pieces, tile_cells
 from cim.codegen.parameters import Requantization, input_offset, requantization
 from cim.codegen.schedule import CorePlan, Loop, Run, Schedule
 from cim.codegen.window import taps
+from cim.isa.interpreter import ENTRY_BYTES
 from cim.isa.machine import Machine
 from cim.isa.numerics import DTYPES, NumericMode
 
@@ -67,11 +68,14 @@ class _Emitter:
         self.ifm_bytes = DTYPES[mode.ifm].itemsize
         self.ofm_bytes = DTYPES[mode.ofm].itemsize
         columns = max(tile.columns for tile in mapping.tiles)
-        width = machine.bus.width_bytes
-        self.stride = -(-columns * self.sum_bytes // width) * width
+        self.central = schedule.scheme == "central" and mapping.p_v > 1
+        # Vectors begin with a beat, and share no entry that the memory keeps an attribute of.
+        unit = max(machine.bus.width_bytes, ENTRY_BYTES)
+        self.stride = -(-columns * self.sum_bytes // unit) * unit
         # Partial sums use the OFM's own place only where both lie alike.
         same = mode.ofm == mode.partial_sum and self.stride == self.channels * self.ofm_bytes
         same = same and mapping.window.outputs == 1
+        same = same and not self.central
         self.sums = "ofm" if mapping.p_h == 1 and same else "ps"
 
     def program(self) -> Program:
@@ -116,9 +120,12 @@ class _Emitter:
             zero_point=q.y_zp if q else 0, align=align,
         )  # fmt: skip
         if self.mapping.p_v > 1 and self.sums == "ps":
-            shape = (self.mapping.p_h, self.mapping.vectors, self.stride // self.sum_bytes)
+            # With attributes an area for each hop, since an address in place cannot say who reads next.
+            hops = (self.mapping.p_v - 1,) if self.central else ()
+            shape = (self.mapping.p_h, *hops, self.mapping.vectors, self.stride // self.sum_bytes)
+            layout = "HG,VG,O,K" if self.central else "HG,O,K"
             yield region_directive(
-                "ps", self.mode.partial_sum, shape, role="partial_sum", layout="HG,O,K", align=align
+                "ps", self.mode.partial_sum, shape, role="partial_sum", layout=layout, align=align
             )
         bias = self._bias()
         if bias is not None:
@@ -195,18 +202,21 @@ class _Emitter:
         yield ""
         yield f'.file "{file}"'
         yield self._mode_directive()
+        if self.central:
+            yield ".extension attribute_buffer"
         yield f".core {tile.name}, {tile.number}, hg={tile.hg}, vg={tile.vg}"
         yield f".crossbar rows={tile.rows}, columns={tile.columns}"
         yield f"{INDENT}.incbin {weights}"
         yield from self._parameters(tile, cells)
         yield ""
         yield ".text"
-        if not plan.each and plan.predecessor is not None:
+        once = not plan.each and not self.central
+        if once and plan.predecessor is not None:
             yield with_comment(f"{INDENT}wait 1", f"# until C{tile.hg}_{plan.predecessor} is done")
         pieces = ifm_pieces(self.layer, self.mapping.window, tile)
         for loop in plan.loops:
             yield from self._loop(tile, plan, loop, pieces)
-        if not plan.each and plan.successor is not None:
+        if once and plan.successor is not None:
             yield f"{INDENT}call C{tile.hg}_{plan.successor}"
 
     def _part(self, tile: Tile) -> Iterator[str]:
@@ -298,24 +308,31 @@ class _Emitter:
             address = _sum(f"ifm + {position}", piece.offset * self.ifm_bytes)
             yield f"load ib[{piece.lo}:{piece.hi}], {address}"
         yield "mvm"
-        sums = f"{self.sums} + o*{self.stride}"
-        sums = _sum(sums, tile.hg * self.mapping.vectors * self.stride)
         if not run.first:
             if plan.each:
                 yield f"wait {wait}"
-            yield f"load pb[0:{n}], {sums}"
+            read = "take" if self.central else "load"
+            yield f"{read} pb[0:{n}], {self._sums(tile, tile.vg - 1)}"
             yield "gpeu.add ob, ob, pb"
         elif self.requantization.bias is not None:
             before = tile.channel * tile.copies
             yield f"load pb[0:{n}], {_sum('bias', before * self.sum_bytes)}"
             yield "gpeu.add ob, ob, pb"
         if not run.last:
-            yield f"store {sums}, ob[0:{n}]"
+            if self.central:
+                yield f"put {self._sums(tile, tile.vg)}, ob[0:{n}], 1"
+            else:
+                yield f"store {self._sums(tile, tile.vg)}, ob[0:{n}]"
             if plan.each:
                 yield f"call C{tile.hg}_{plan.successor}"
             return
         yield from self._finish()
         yield from self._store(tile)
+
+    def _sums(self, tile: Tile, hop: int) -> str:
+        """Where the partial sums of output o lie; with attributes those that core `hop` of the chain hands on."""
+        areas = tile.hg * (self.mapping.p_v - 1) + hop if self.central else tile.hg
+        return _sum(f"{self.sums} + o*{self.stride}", areas * self.mapping.vectors * self.stride)
 
     def _position(self) -> Generator[str, None, str]:
         """Yields a `.let` where it needs one; returns the text of output o's corner in the IFM, in bytes."""

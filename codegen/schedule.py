@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-SCHEMES = ("sequential", "linear", "cyclic", "ring")
+SCHEMES = ("sequential", "linear", "cyclic", "ring", "central")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class CorePlan:
     """One core's work. `successor` is a VG of the same HG, None where nobody follows.
 
     `each`: WAIT and CALL with every output; otherwise (sequential) once: `wait 1` first where there is a
-    predecessor, one CALL at the end where there is a successor.
+    predecessor, one CALL at the end where there is a successor. `central`: neither; the memory keeps the order.
     """
 
     vg: int
@@ -54,6 +54,7 @@ class CorePlan:
     successor: int | None
     predecessor: int | None
     each: bool
+    central: bool = False
 
     def expand(self) -> Steps:
         """The plan as arrays, in the order of execution."""
@@ -95,7 +96,7 @@ class Schedule:
         """CALLs per inference with `p_h` horizontal groups."""
         total = 0
         for plan in self.plans:
-            if plan.successor is None:
+            if plan.successor is None or plan.central:
                 continue
             total += int((~plan.expand().last).sum()) if plan.each else 1
         return p_h * total
@@ -108,6 +109,7 @@ def make_schedule(scheme: str, outputs: int, p_v: int) -> Schedule:
         "linear": _in_order,
         "cyclic": _cyclic,
         "ring": _ring,
+        "central": _in_order,
     }[scheme]
     rotating = scheme in ("cyclic", "ring")
     plans = []
@@ -122,7 +124,8 @@ def make_schedule(scheme: str, outputs: int, p_v: int) -> Schedule:
                 tuple(_without_empty(loop) for loop in loops if loop.count),
                 None if alone or not 0 <= after < p_v else after,
                 None if alone or not 0 <= before < p_v else before,
-                scheme != "sequential",
+                each=scheme not in ("sequential", "central"),
+                central=scheme == "central",
             )
         )
     return Schedule(scheme, outputs, tuple(plans))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cim.emulator.attributes import count_reads, make_valid
 from cim.emulator.channels import (
     ask, beats_of, burst_stop, choose_next, choose_oldest, record,
 )  # fmt: skip
@@ -21,7 +22,7 @@ from cim.emulator.events import (
 from cim.emulator.fetch import end_fetch
 from cim.emulator.layout import (
     AR, ARRIVED, AW, B, BANK_CYCLES, BANKS, BEAT_SHIFT, BYTES_READ, BYTES_WRITTEN, CALL, CALL_CYCLES, CALLS_DONE,
-    CALLS_ISSUED, CHANNELS_OF_TARGET, CORES, EXECUTED, FIRST_OF_TARGETS, INTERLEAVE, LOAD,
+    CALLS_ISSUED, CHANNELS_OF_TARGET, CORES, ENTRY_BYTES, EXECUTED, FIRST_OF_TARGETS, INTERLEAVE, LOAD,
     LOAD_CYCLES, MEMORY_READS, MEMORY_WRITES, NEVER, OLDEST_FIRST, ON_CHANNEL, R, READ_LATENCY, READ_OUTSTANDING,
     READS_DONE, READS_ISSUED, READS_PENDING, REGISTER_LATENCY, RETRY, SHARED, STALL_AR, STALL_AW, STALL_B, STALL_R,
     STALL_W, STORE_CYCLES, STORE_RESPONSE, STORED, VALUES, W, WAIT_CYCLES, WIDTH, WRITE_LATENCY, WRITE_OUTSTANDING,
@@ -94,8 +95,18 @@ def pass_banks(s, port, begin, stop, now):
 
 @inlined
 def reach_banks_read(s, me, now):
-    """The oldest burst of an initiator whose data has no time yet is served."""
+    """A burst of an initiator reaches the memory; where loads are counted, those before it may still wait there."""
     core = s.cores[me]
+    core.held += 1
+    if core.held == 1:
+        serve_reads(s, me, now)
+
+
+@inlined
+def serve_reads(s, me, now):
+    """The bursts of an initiator that have reached the memory are served, in order, as far as they can be."""
+    core = s.cores[me]
+    counted = me < s.scalars[CORES] and s.program[core.pc].a == 1
     place = core.oldest
     begin = core.head
     stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
@@ -103,10 +114,20 @@ def reach_banks_read(s, me, now):
         place += 1
         begin = stop
         stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
-    ready = pass_banks(s, 0, begin, stop, now) + s.scalars[READ_LATENCY]
-    s.ring[me, place & (s.ring.shape[1] - 1)] = ready
-    if place == core.oldest:
-        push(s.heap, s.calendar, max(ready, core.drained), DATA_READY, me)
+    while core.held > 0:
+        size = s.scalars[ENTRY_BYTES]
+        if counted and not count_reads(s.attributes, size, begin, stop, me, core):
+            return
+        ready = now + s.scalars[READ_LATENCY]
+        if s.scalars[BANKS] > 0:
+            ready = pass_banks(s, 0, begin, stop, now) + s.scalars[READ_LATENCY]
+        s.ring[me, place & (s.ring.shape[1] - 1)] = ready
+        if place == core.oldest:
+            push(s.heap, s.calendar, max(ready, core.drained), DATA_READY, me)
+        core.held -= 1
+        place += 1
+        begin = stop
+        stop = burst_stop(begin, core.stop, s.scalars[WIDTH])
 
 
 @inlined
@@ -158,7 +179,8 @@ def grant_read_address(s, me, now):
     place = (core.oldest + core.flight) & (s.ring.shape[1] - 1)
     core.flight += 1
     core.next = burst_stop(core.next, core.stop, s.scalars[WIDTH])
-    if s.scalars[BANKS] > 0:
+    counted = me < s.scalars[CORES] and s.program[core.pc].a == 1
+    if s.scalars[BANKS] > 0 or counted:
         s.ring[me, place] = UNKNOWN
         push(s.heap, s.calendar, now + 1, READ_AT_BANKS, me)
     else:
@@ -252,6 +274,8 @@ def receive_write(s, v, me, now):
         if s.scalars[VALUES]:
             write_bytes(v, me, core, instruction, s.kinds, stop)
         record(s, STORED, 0, me, core.pc, core.head, now, stop)
+        if instruction.a == 1:
+            make_valid(s, core.head, stop, np.int64(instruction.b), now)
         s.counters[me, BYTES_WRITTEN] += stop - core.head
         core.head = stop
     core.responses += 1

@@ -19,7 +19,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-SOURCES = ("engine.py", "bus.py", "fetch.py", "channels.py", "events.py", "values.py", "layout.py")
+SOURCES = (
+    "engine.py",
+    "bus.py",
+    "attributes.py",
+    "fetch.py",
+    "channels.py",
+    "events.py",
+    "values.py",
+    "layout.py",
+)
 COMPILE_SECONDS = 10  # about, on the machine it was measured on
 
 Simulate = Callable[..., tuple[int, int, int]]

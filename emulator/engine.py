@@ -20,11 +20,11 @@ import numpy as np
 from numba import njit
 
 from cim.emulator.bus import (
-    add_call, arbitrate, begin_access, reach_banks_read, reach_banks_write, receive_write,
+    add_call, arbitrate, begin_access, reach_banks_read, reach_banks_write, receive_write, serve_reads,
 )  # fmt: skip
 from cim.emulator.channels import ask, record
 from cim.emulator.events import (
-    ASK_READ, ASK_WRITE, BLOCK_END, CALL_ARRIVES, DATA_READY, FAULT, GO_ON, KIND_MASK, KIND_SHIFT, NUMBER_MASK,
+    ADMIT, ASK_READ, ASK_WRITE, BLOCK_END, CALL_ARRIVES, DATA_READY, FAULT, GO_ON, KIND_MASK, KIND_SHIFT, NUMBER_MASK,
     PAST_LIMIT, READ_AT_BANKS, RESPONSE_READY, TIME_SHIFT, WRITE_AT_BANKS, begin_cycle, next_cycle, pop_heap, push,
 )  # fmt: skip
 from cim.emulator.fetch import end_block
@@ -210,6 +210,8 @@ def handle(s, v, kind, number, now):
         reach_banks_read(s, number, now)
     elif kind == WRITE_AT_BANKS:
         reach_banks_write(s, number, now)
+    elif kind == ADMIT:
+        serve_reads(s, number, now)
     elif kind == BLOCK_END:
         end_block(s, number, now)
     elif kind == CALL_ARRIVES:

@@ -21,12 +21,13 @@ from cim.emulator.layout import (
 )  # fmt: skip
 from cim.emulator.values import inlined, jitted
 
-# Kinds of events. A fault comes before everything else of its cycle, a write at the banks before a read.
+# Kinds of events. A fault comes before everything else of its cycle, a write at the banks before a read, and what has
+# waited for an arrival after it.
 # They are NumPy's integers, since numba would compile a function anew for each Python int that it is given.
 (
-    FAULT, WRITE_AT_BANKS, READ_AT_BANKS, ASK_READ, DATA_READY, ASK_WRITE, RESPONSE_READY, BLOCK_END,
-    CALL_ARRIVES, GO_ON, PAST_LIMIT,
-) = np.arange(11)  # fmt: skip
+    FAULT, WRITE_AT_BANKS, READ_AT_BANKS, ASK_READ, DATA_READY, ASK_WRITE, RESPONSE_READY, ADMIT,
+    BLOCK_END, CALL_ARRIVES, GO_ON, PAST_LIMIT,
+) = np.arange(12)  # fmt: skip
 KIND_SHIFT = 18
 TIME_SHIFT = 22
 NUMBER_MASK = (1 << KIND_SHIFT) - 1

@@ -209,10 +209,14 @@ def deadlock(prepared: Prepared, cores: NDArray[Any], cycle: int) -> DeadlockErr
     if len(blocked) > CORES_SHOWN:
         notes.append(Note(f"and {len(blocked) - CORES_SHOWN} more"))
     waits = "waits" if len(blocked) == 1 else "wait"
+    taking = [waits_in_memory(prepared, cores, core) for core in blocked]
+    for_what = (
+        "valid entries" if all(taking) else "CALLs or valid entries" if any(taking) else "CALLs"
+    )
     problem = DeadlockError([
         Diagnostic(
             f"deadlock: nothing moves after cycle {cycle}, and {len(blocked)} of {len(cores)} cores {waits} "
-            "for CALLs",
+            f"for {for_what}",
             where=str(prepared.image.path),
             notes=tuple(notes),
         )
@@ -227,6 +231,8 @@ def deadlock(prepared: Prepared, cores: NDArray[Any], cycle: int) -> DeadlockErr
 def _blocked_notes(
     prepared: Prepared, cores: NDArray[Any], core: int, sources: Sources
 ) -> list[Note]:
+    if waits_in_memory(prepared, cores, core):
+        return _taking_notes(prepared, cores, core, sources)
     pc = int(cores[core]["pc"]) - prepared.span(core)[0]
     goal, now = int(cores[core]["goal"]), int(cores[core]["seq_nr"])
     notes = [
@@ -253,6 +259,50 @@ def _blocked_notes(
             Note(f"  {total} {calls} in all programs, the wait needs {goal}: a CALL is missing")
         )
     return notes
+
+
+def waits_in_memory(prepared: Prepared, cores: NDArray[Any], core: int) -> bool:
+    """Whether a blocked core is at a TAKE."""
+    return bool(prepared.program[int(cores[core]["pc"])]["op"] == layout.LOAD)
+
+
+def _taking_notes(
+    prepared: Prepared, cores: NDArray[Any], core: int, sources: Sources
+) -> list[Note]:
+    """Who makes the entries valid that a TAKE waits for."""
+    program = prepared.program
+    take = program[int(cores[core]["pc"])]
+    begin, stop = _bytes_of(prepared, take)
+    pc = int(cores[core]["pc"]) - prepared.span(core)[0]
+    notes = [
+        Note(
+            f"{core_text(prepared, core)} is blocked at {place(prepared, core, pc)}: "
+            f"{instruction_text(prepared, core, pc)}: not all entries of bytes {begin:#x} to {stop - 1:#x} are valid",
+            sources.span(prepared, core, pc),
+        )
+    ]
+    puts = np.flatnonzero((program["op"] == layout.STORE) & (program["a"] == 1))
+    firsts, stops = _bytes_of(prepared, program[puts])
+    puts = puts[(firsts < stop) & (stops > begin)]
+    owners = np.searchsorted(prepared.starts, puts, side="right") - 1
+    for owner in np.unique(owners)[:CALLERS_SHOWN].tolist():
+        own = puts[owners == owner]
+        later = own[own >= cores[owner]["pc"]]
+        text = f"  {core_text(prepared, owner)} has executed {own.size - later.size} of its {own.size} PUTs there"
+        if later.size:
+            where = place(prepared, owner, int(later[0]) - prepared.span(owner)[0])
+            text += f", the next is {where}; it is blocked itself"
+        notes.append(Note(text))
+    if not puts.size:
+        notes.append(Note("  no program has a PUT there: one is missing"))
+    return notes
+
+
+def _bytes_of(prepared: Prepared, accesses: Any) -> tuple[Any, Any]:
+    """Where the bytes of loads and stores begin and stop, of one or of an array."""
+    begin = accesses["arg"].astype(np.int64)
+    elements = accesses["hi"].astype(np.int64) - accesses["lo"]
+    return begin, begin + elements * prepared.kinds["bytes"][accesses["buffer"]]
 
 
 def _caller_text(prepared: Prepared, cores: NDArray[Any], caller: Caller, number: int) -> str:

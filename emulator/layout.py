@@ -36,7 +36,14 @@ FORMS: dict[str, tuple[int, int]] = {
     "gpeu.relu": (MAX, FROM_ZERO),
     "gpeu.lrelu": (LRELU, FROM_ZERO),
     "gpeu.requant": (REQUANT, FROM_ZERO),
+    # Of extension attribute_buffer: loads and stores that the memory counts.
+    "take": (LOAD, FROM_ZERO),
+    "put": (STORE, FROM_ZERO),
 }
+COUNTED = ("take", "put")
+
+# --- attributes of entries of shared memory: reads to come below, the first initiator that waits above -----
+READERS_BITS = 8
 
 NO_CORE = 0xFFFFFFFF  # `arg` of a CALL whose target does not exist
 NO_BLOCK = -1  # `block_end` of a core whose program fits the instruction memory
@@ -85,6 +92,7 @@ NODES = LISTS + SPAN  # of two words: the event's key, and the next node
     MEMORY_BYTES,
     SUMS_FIT,  # no sum of an MVM leaves int32
     SHARED,  # all targets share one set of channels
+    ENTRY_BYTES,  # of an entry of shared memory that has an attribute
     STOP_AT,  # pause before the first event in or after this cycle
     # What changes during a run:
     READS_PENDING,  # bursts granted AR and not yet R
@@ -92,8 +100,8 @@ NODES = LISTS + SPAN  # of two words: the event's key, and the next node
     STORE_RESPONSE,  # the cycle of the last B grant for a store
     TRACED,  # records in the trace
     RETRY,  # when the next channel can be granted of those that are asked for, as far as that is known
-) = range(34)  # fmt: skip
-SCALARS = 34
+) = range(35)  # fmt: skip
+SCALARS = 35
 
 # --- indices of the parameters, in the order of `cim.isa.interpreter.PARAMETERS`, all of 32 bits ---------
 OFFSET, ADC_MUL, MUL_POS, MUL_NEG, Y_ZP = range(5)
@@ -149,8 +157,8 @@ INSTRUCTION: np.dtype[Any] = np.dtype(
     [
         ("op", np.uint8),
         ("buffer", np.uint8),  # of load and store; dst of GPEU
-        ("a", np.uint8),
-        ("b", np.uint8),
+        ("a", np.uint8),  # of load and store: 1 if the memory counts it
+        ("b", np.uint8),  # of a store that is counted: readers
         ("source", np.uint8),  # of the second GPEU operand
         ("lo", np.uint16),
         ("hi", np.uint16),  # length of GPEU
@@ -196,6 +204,10 @@ CORE: np.dtype[Any] = np.dtype(
         ("fetched", np.int64),
         ("fetched_at", np.int64),
         ("fetching", np.int64),
+        # Of a load that the memory counts: its bursts that have reached the memory and wait for valid entries; the
+        # next initiator that waits for the same entry, plus 1.
+        ("held", np.int64),
+        ("next_held", np.int64),
         ("first", np.int64),  # position of the first instruction
         ("program", np.int64),  # address of the program in shared memory
     ]

@@ -79,7 +79,7 @@ def prepare(image: Image) -> Prepared:
         words = np.concatenate([image.words(core) for core in configs[first:last]])
         part = slice(int(starts[first]), int(starts[last]))
         decoded = decode(load_isa(), words)
-        _translate(decoded, config.mode, numbers, program[part], classes[part], str(image.path))
+        _translate(decoded, config, numbers, program[part], classes[part], str(image.path))
     cores = np.zeros(len(configs), dtype=layout.CORE)
     entries = starts[:-1] + np.array([core.entry // WORD_BYTES for core in configs], dtype=np.int64)
     for start, entry in zip(starts[:-1], entries, strict=True):
@@ -137,14 +137,16 @@ def _chunks(sizes: list[int]) -> list[tuple[int, int]]:
 
 
 def _translate(
-    decoded: Decoded, mode: str, numbers: NDArray[np.int64], program: NDArray[Any],
+    decoded: Decoded, config: Config, numbers: NDArray[np.int64], program: NDArray[Any],
     classes: NDArray[np.uint8], where: str,
 ) -> None:  # fmt: skip
-    """Fill instruction records (`op` stays `ILLEGAL` for words that this mode does not have)."""
+    """Fill instruction records; `op` stays `ILLEGAL` for words that this mode, or the extensions, do not have."""
     operands = decoded.operands
     for number, instruction in enumerate(load_isa().instructions.values()):
         chosen = np.flatnonzero(decoded.index == number)
-        if not chosen.size or mode not in instruction.modes:
+        if not chosen.size or config.mode not in instruction.modes:
+            continue
+        if instruction.extension and instruction.extension not in config.extensions:
             continue
         if instruction.name not in layout.FORMS:
             raise error(
@@ -159,6 +161,10 @@ def _translate(
             rows["buffer"] = operands["buffer"][chosen]
             rows["lo"], rows["hi"] = operands["lo"][chosen], operands["hi"][chosen]
             rows["arg"] = operands["address"][chosen]
+            if instruction.name in layout.COUNTED:
+                rows["a"] = 1
+            if "readers" in instruction.operands:
+                rows["b"] = operands["readers"][chosen]
         elif instruction.timing_class == "gpeu":
             rows["buffer"], rows["hi"] = operands["dst"][chosen], operands["len"][chosen]
             rows["a"], rows["b"] = operands["a"][chosen], operands["b"][chosen]

@@ -86,7 +86,7 @@ class Replay:
             )
         shape = (config.machine.core.outputs, config.machine.core.inputs)
         self.interpreter = Interpreter(
-            load_isa(), config.numeric_mode, shape, self.initial.copy(), programs
+            load_isa(), config.numeric_mode, shape, self.initial.copy(), programs, config.extensions
         )
         firsts = prepared.cores["first"] - prepared.starts
         self.cores = [CoreView(int(pc)) for pc in firsts]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cim.emulator import layout
 from cim.emulator.prepare import Prepared
+from cim.isa.interpreter import ENTRY_BYTES
 from cim.isa.load import load_isa
 from cim.isa.machine import Machine
 
@@ -24,7 +25,7 @@ class Timing(NamedTuple):
 
     Cores are counted by position. `ready` is a stack of cores that can go on, `asked` a list of channels that are
     asked for; both, and the heap, begin with their length. `ring` is [initiator][burst], when each burst in
-    flight is ready. `written` is [core][row], whether the row of `ib` has been written.
+    flight is ready. `attributes` is empty where the extension is not used. `written` is [core][row], whether the row of `ib` has been written.
     """
 
     program: NDArray[Any]
@@ -42,6 +43,7 @@ class Timing(NamedTuple):
     asked: NDArray[np.int64]
     ready: NDArray[np.int64]
     banks: NDArray[np.int64]
+    attributes: NDArray[np.int64]
     trace: NDArray[Any]
     alone: NDArray[np.int64]
 
@@ -130,6 +132,7 @@ def build_state(
         asked=np.zeros(channels.size + 1, dtype=np.int64),
         ready=np.concatenate(([count], np.arange(count))),
         banks=_banks(machine),
+        attributes=_attributes(prepared),
         trace=np.zeros(records, dtype=layout.TRACE),
         alone=np.zeros(0, dtype=np.int64) if alone is None else alone,
     )
@@ -202,6 +205,13 @@ def _banks(machine: Machine) -> NDArray[np.int64]:
     return np.zeros((1 if memory.bank_ports == "shared" else 2, count), dtype=np.int64)
 
 
+def _attributes(prepared: Prepared) -> NDArray[np.int64]:
+    """An attribute for each entry of shared memory, where the programs use them: none is valid."""
+    used = "attribute_buffer" in prepared.config.extensions
+    entries = -(-prepared.config.memory_bytes // ENTRY_BYTES) if used else 0
+    return np.zeros(entries, dtype=np.int64)
+
+
 def _scalars(prepared: Prepared, machine: Machine, limit: int, depth: int) -> NDArray[np.int64]:
     buffers = load_isa().buffers
     values = {
@@ -231,6 +241,7 @@ def _scalars(prepared: Prepared, machine: Machine, limit: int, depth: int) -> ND
         layout.MEMORY_BYTES: prepared.config.memory_bytes,
         layout.SUMS_FIT: prepared.sums_fit,
         layout.SHARED: machine.bus.topology == "shared",
+        layout.ENTRY_BYTES: ENTRY_BYTES,
         layout.STOP_AT: layout.LAST_TIME,
         layout.STORE_RESPONSE: -1,
         layout.RETRY: layout.NEVER,

@@ -6,7 +6,7 @@ so the emulator, which has time, must agree with this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,6 +84,9 @@ PARAMETERS: dict[str, tuple[str, float]] = {
 }
 
 
+ENTRY_BYTES = 2  # bytes of shared memory that have an attribute (extension attribute_buffer)
+
+
 class CoreState:
     """One core: buffers, parameters, crossbar, SEQ_NR and program counter (counts instructions)."""
 
@@ -114,12 +117,13 @@ class CoreState:
 class Interpreter:
     """A machine state that the operations of `isa` act on.
 
-    `memory` is the shared memory's bytes, changed in place; `shape` is (M, N) of the crossbars.
+    `memory` is the shared memory's bytes, changed in place; `shape` is (M, N) of the crossbars. Instructions of other
+    extensions than those named are illegal.
     """
 
     def __init__(
         self, isa: Isa, mode: NumericMode, shape: tuple[int, int], memory: NDArray[np.uint8],
-        programs: Sequence[CoreProgram | None],
+        programs: Sequence[CoreProgram | None], extensions: Collection[str] = (),
     ) -> None:  # fmt: skip
         self.isa = isa
         self.mode = mode
@@ -129,6 +133,11 @@ class Interpreter:
             for program in programs
         ]
         self.instructions = list(isa.instructions.values())
+        self.legal = [
+            mode.mode in i.modes and (not i.extension or i.extension in extensions)
+            for i in self.instructions
+        ]
+        self.attributes = np.zeros(-(-len(memory) // ENTRY_BYTES), dtype=np.int64)
 
     def run(self, order: Callable[[list[int]], list[int]] = sorted) -> None:
         """Run to the end; `order` chooses the turn of the cores in each round.
@@ -149,7 +158,7 @@ class Interpreter:
         """Execute one instruction of a core; False when it is blocked. Raises `Fault`."""
         core = self._core(number)
         kind = int(core.decoded.index[core.pc])
-        if kind == ILLEGAL or self.mode.mode not in self.instructions[kind].modes:
+        if kind == ILLEGAL or not self.legal[kind]:
             raise Fault("illegal_instruction", number, core.pc)
         instruction = self.instructions[kind]
         try:
@@ -192,6 +201,9 @@ class Interpreter:
             "increment_seq_nr": self._increment,
             "read_memory": self._read,
             "write_memory": self._write,
+            "valid": lambda address, size: bool(self._entries(address, size).all()),
+            "count_read": self._count_read,
+            "make_valid": self._make_valid,
             **_PRIMITIVES,
         }
         for operand in instruction.operands.values():
@@ -213,6 +225,16 @@ class Interpreter:
     def _write(self, address: int, buffer: BufferState, lo: int, hi: int) -> None:
         raw = buffer.data[lo:hi].tobytes()
         self.memory[address : address + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
+
+    def _entries(self, address: int, size: int) -> NDArray[np.int64]:
+        """The attributes of the entries in which bytes lie: how many reads are to come."""
+        return self.attributes[address // ENTRY_BYTES : (address + size - 1) // ENTRY_BYTES + 1]
+
+    def _count_read(self, address: int, size: int) -> None:
+        self._entries(address, size)[:] -= 1
+
+    def _make_valid(self, address: int, size: int, readers: int) -> None:
+        self._entries(address, size)[:] = readers
 
 
 def _require(condition: bool, exception: str) -> None:

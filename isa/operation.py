@@ -55,6 +55,9 @@ PRIMITIVES: Mapping[str, Primitive] = {
     "zeros": Primitive(("int",), "vector"),
     "increment_seq_nr": Primitive(("int",), ""),
     "block_until": Primitive(("bool",), ""),
+    "valid": Primitive(("int", "int"), "bool"),
+    "count_read": Primitive(("int", "int"), ""),
+    "make_valid": Primitive(("int", "int", "int"), ""),
 }
 SCALARS = ("int", "number")  # taken for a vector too: the same value for every element
 

@@ -282,7 +282,7 @@ def _narrow_factors(
 def _chain(scheme: str, outputs: int, p_v: int) -> list[NDArray[np.int64]]:
     """For each position in the chain the owner of every output vector, or of every window of them."""
     o = np.arange(outputs)
-    if scheme in ("sequential", "linear"):
+    if scheme in ("sequential", "linear", "central"):
         return [np.full(outputs, v) for v in range(p_v)]
     if scheme == "cyclic":
         first = o % p_v

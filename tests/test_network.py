@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cim.asm import cli_as, cli_ld
 from cim.codegen import cli as cli_cc
+from cim.codegen.schedule import SCHEMES
 from cim.emulator import cli as cli_emu
 from cim.emulator.network import onnx_session
 
@@ -34,7 +35,7 @@ def last_error(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize("scheme", ["sequential", "linear", "cyclic", "ring"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("model", ["digits_int8", "digits_f32"])
 def test_digits_run_and_agree_with_onnxruntime(folder: Path, scheme: str, model: str) -> None:
     compiled("--sync", scheme, model=model)

@@ -73,8 +73,9 @@ def test_it_is_assembled_linked_interpreted_and_disassembled(
     (core,) = image.config.cores
     memory = image.memory()
     Interpreter(
-        load_isa(), image.config.numeric_mode, (4, 4), memory, [CoreProgram(image.words(core))]
-    ).run()
+        load_isa(), image.config.numeric_mode, (4, 4), memory, [CoreProgram(image.words(core))],
+        image.config.extensions,
+    ).run()  # fmt: skip
     y = image.config.region("y")
     values = memory[y.address :][: y.size_bytes].view("<i4")
     np.testing.assert_array_equal(values, [-5, 7, 0, -2_000_000_000])
@@ -120,5 +121,8 @@ def test_a_machine_without_it_refuses_the_image(
     assert "uses 'gpeu.neg', which the emulator's engine does not have" in capsys.readouterr().err
     monkeypatch.delenv("CIM_SPEC")
     assert cli_emu.main(["p.cfg"]) == 1
-    assert "needs ISA extension 'reverse', this toolchain has none" in capsys.readouterr().err
+    assert (
+        "needs ISA extension 'reverse', this toolchain has attribute_buffer"
+        in capsys.readouterr().err
+    )
     assert folder.exists()

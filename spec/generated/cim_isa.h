@@ -47,6 +47,18 @@
 #define CIM_VALUE_OPCODE_WIDTH 6
 #define CIM_VALUE_VALUE_LSB 32
 #define CIM_VALUE_VALUE_WIDTH 32
+#define CIM_COUNTED_OPCODE_LSB 0
+#define CIM_COUNTED_OPCODE_WIDTH 6
+#define CIM_COUNTED_BUFFER_LSB 6
+#define CIM_COUNTED_BUFFER_WIDTH 3
+#define CIM_COUNTED_LO_LSB 9
+#define CIM_COUNTED_LO_WIDTH 10
+#define CIM_COUNTED_LAST_LSB 19
+#define CIM_COUNTED_LAST_WIDTH 10
+#define CIM_COUNTED_READERS_LSB 29
+#define CIM_COUNTED_READERS_WIDTH 3
+#define CIM_COUNTED_ADDRESS_LSB 32
+#define CIM_COUNTED_ADDRESS_WIDTH 32
 
 /* load BUFFER[LO:HI], ADDRESS */
 #define CIM_LOAD_MATCH UINT64_C(0x0000000000000001)
@@ -105,6 +117,12 @@
 /* wait VALUE */
 #define CIM_WAIT_MATCH UINT64_C(0x0000000000000006)
 #define CIM_WAIT_MASK  UINT64_C(0x00000000ffffffff)
+/* take BUFFER[LO:HI], ADDRESS */
+#define CIM_TAKE_MATCH UINT64_C(0x0000000000000007)
+#define CIM_TAKE_MASK  UINT64_C(0x00000000e000003f)
+/* put ADDRESS, BUFFER[LO:HI], READERS */
+#define CIM_PUT_MATCH UINT64_C(0x0000000000000008)
+#define CIM_PUT_MASK  UINT64_C(0x000000000000003f)
 
 enum cim_kind {
     CIM_ILLEGAL = -1,
@@ -127,6 +145,8 @@ enum cim_kind {
     CIM_GPEU_REQUANT = 16,
     CIM_CALL = 17,
     CIM_WAIT = 18,
+    CIM_TAKE = 19,
+    CIM_PUT = 20,
 };
 
 /* Operands that an instruction does not have are 0. */
@@ -142,12 +162,13 @@ struct cim_instruction {
     int64_t imm;
     int64_t len;
     int64_t lo;
+    int64_t readers;
     int64_t value;
 };
 
 static inline struct cim_instruction cim_decode(uint64_t word)
 {
-    struct cim_instruction out = {CIM_ILLEGAL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    struct cim_instruction out = {CIM_ILLEGAL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     if ((word & CIM_LOAD_MASK) == CIM_LOAD_MATCH) {
         int64_t buffer = (int64_t)((word >> 6) & UINT64_C(0x7));
         int64_t lo = (int64_t)((word >> 9) & UINT64_C(0x3ff));
@@ -376,6 +397,36 @@ static inline struct cim_instruction cim_decode(uint64_t word)
         out.value = value;
         return out;
     }
+    if ((word & CIM_TAKE_MASK) == CIM_TAKE_MATCH) {
+        int64_t buffer = (int64_t)((word >> 6) & UINT64_C(0x7));
+        int64_t lo = (int64_t)((word >> 9) & UINT64_C(0x3ff));
+        int64_t hi = (int64_t)((word >> 19) & UINT64_C(0x3ff)) + 1;
+        int64_t address = (int64_t)((word >> 32) & UINT64_C(0xffffffff));
+        if (!(buffer < 4 && lo < hi))
+            return out;
+        out.kind = CIM_TAKE;
+        out.buffer = buffer;
+        out.lo = lo;
+        out.hi = hi;
+        out.address = address;
+        return out;
+    }
+    if ((word & CIM_PUT_MASK) == CIM_PUT_MATCH) {
+        int64_t address = (int64_t)((word >> 32) & UINT64_C(0xffffffff));
+        int64_t buffer = (int64_t)((word >> 6) & UINT64_C(0x7));
+        int64_t lo = (int64_t)((word >> 9) & UINT64_C(0x3ff));
+        int64_t hi = (int64_t)((word >> 19) & UINT64_C(0x3ff)) + 1;
+        int64_t readers = (int64_t)((word >> 29) & UINT64_C(0x7)) + 1;
+        if (!(buffer < 4 && lo < hi))
+            return out;
+        out.kind = CIM_PUT;
+        out.address = address;
+        out.buffer = buffer;
+        out.lo = lo;
+        out.hi = hi;
+        out.readers = readers;
+        return out;
+    }
     return out;
 }
 
@@ -532,6 +583,25 @@ static inline uint64_t cim_encode_wait(int64_t value)
 {
     return (CIM_WAIT_MATCH)
         | (((uint64_t)value & UINT64_C(0xffffffff)) << 32);
+}
+
+static inline uint64_t cim_encode_take(int64_t buffer, int64_t lo, int64_t hi, int64_t address)
+{
+    return (CIM_TAKE_MATCH)
+        | (((uint64_t)buffer & UINT64_C(0x7)) << 6)
+        | (((uint64_t)lo & UINT64_C(0x3ff)) << 9)
+        | (((uint64_t)(hi - 1) & UINT64_C(0x3ff)) << 19)
+        | (((uint64_t)address & UINT64_C(0xffffffff)) << 32);
+}
+
+static inline uint64_t cim_encode_put(int64_t address, int64_t buffer, int64_t lo, int64_t hi, int64_t readers)
+{
+    return (CIM_PUT_MATCH)
+        | (((uint64_t)address & UINT64_C(0xffffffff)) << 32)
+        | (((uint64_t)buffer & UINT64_C(0x7)) << 6)
+        | (((uint64_t)lo & UINT64_C(0x3ff)) << 9)
+        | (((uint64_t)(hi - 1) & UINT64_C(0x3ff)) << 19)
+        | (((uint64_t)(readers - 1) & UINT64_C(0x7)) << 29);
 }
 
 #endif

@@ -43,6 +43,18 @@ package cim_isa_pkg;
   localparam int CIM_VALUE_OPCODE_MSB = 5;
   localparam int CIM_VALUE_VALUE_LSB = 32;
   localparam int CIM_VALUE_VALUE_MSB = 63;
+  localparam int CIM_COUNTED_OPCODE_LSB = 0;
+  localparam int CIM_COUNTED_OPCODE_MSB = 5;
+  localparam int CIM_COUNTED_BUFFER_LSB = 6;
+  localparam int CIM_COUNTED_BUFFER_MSB = 8;
+  localparam int CIM_COUNTED_LO_LSB = 9;
+  localparam int CIM_COUNTED_LO_MSB = 18;
+  localparam int CIM_COUNTED_LAST_LSB = 19;
+  localparam int CIM_COUNTED_LAST_MSB = 28;
+  localparam int CIM_COUNTED_READERS_LSB = 29;
+  localparam int CIM_COUNTED_READERS_MSB = 31;
+  localparam int CIM_COUNTED_ADDRESS_LSB = 32;
+  localparam int CIM_COUNTED_ADDRESS_MSB = 63;
 
   // load BUFFER[LO:HI], ADDRESS
   localparam logic [63:0] CIM_LOAD_MATCH = 64'h0000000000000001;
@@ -101,6 +113,12 @@ package cim_isa_pkg;
   // wait VALUE
   localparam logic [63:0] CIM_WAIT_MATCH = 64'h0000000000000006;
   localparam logic [63:0] CIM_WAIT_MASK = 64'h00000000ffffffff;
+  // take BUFFER[LO:HI], ADDRESS
+  localparam logic [63:0] CIM_TAKE_MATCH = 64'h0000000000000007;
+  localparam logic [63:0] CIM_TAKE_MASK = 64'h00000000e000003f;
+  // put ADDRESS, BUFFER[LO:HI], READERS
+  localparam logic [63:0] CIM_PUT_MATCH = 64'h0000000000000008;
+  localparam logic [63:0] CIM_PUT_MASK = 64'h000000000000003f;
 
   typedef enum logic [4:0] {
     CIM_LOAD = 5'd0,
@@ -122,7 +140,9 @@ package cim_isa_pkg;
     CIM_GPEU_REQUANT = 5'd16,
     CIM_CALL = 5'd17,
     CIM_WAIT = 5'd18,
-    CIM_ILLEGAL = 5'd19
+    CIM_TAKE = 5'd19,
+    CIM_PUT = 5'd20,
+    CIM_ILLEGAL = 5'd21
   } cim_kind_t;
 
   function automatic cim_kind_t cim_decode(input logic [63:0] word);
@@ -165,6 +185,10 @@ package cim_isa_pkg;
       cim_decode = CIM_CALL;
     if ((word & CIM_WAIT_MASK) == CIM_WAIT_MATCH)
       cim_decode = CIM_WAIT;
+    if ((word & CIM_TAKE_MASK) == CIM_TAKE_MATCH && word[8:6] < 4 && ({1'b0, word[18:9]} < {1'b0, word[28:19]} + 11'd1))
+      cim_decode = CIM_TAKE;
+    if ((word & CIM_PUT_MASK) == CIM_PUT_MATCH && word[8:6] < 4 && ({1'b0, word[18:9]} < {1'b0, word[28:19]} + 11'd1))
+      cim_decode = CIM_PUT;
   endfunction
 
 endpackage

@@ -254,7 +254,7 @@ MISTAKES = {
     '.machine "pelke32"': "10: no machine is called 'pelke32'; did you mean 'pelke23'?",
     ".mode i9": "7: mode must be one of f32, i8, i8n, not 'i9'",
     ".mode i8, ifm=f32": "7: in mode i8 the IFM must be i8 or u8, not 'f32'",
-    ".extension loops": "12: unknown extension 'loops'; this toolchain has none",
+    ".extension loops": "12: unknown extension 'loops'; this toolchain has attribute_buffer",
     '.incbin "no.bin"': "9: cannot read 'no.bin': No such file or directory",
 }
 

@@ -111,7 +111,7 @@ def finite(x: Instance, mode: str) -> bool:
 def objects(draw):
     """Random programs of one or two cores with data, symbols and relocations, as text."""
     mode = draw(st.sampled_from(["f32", "i8", "i8n"]))
-    lines = [f".mode {mode}"]
+    lines = [f".mode {mode}", ".extension attribute_buffer"]
     for number in range(draw(st.integers(1, 2))):
         rows, columns = draw(st.integers(1, 3)), draw(st.integers(1, 3))
         lines += [f".core c{number}, {number}, hg={draw(st.integers(0, 3))}, vg=1"]

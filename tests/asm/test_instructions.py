@@ -17,7 +17,7 @@ ISA = load_isa()
 
 def assembled(lines: list[str], mode: str) -> np.ndarray:
     kind = "f32" if mode == "f32" else "i8"
-    head = f".mode {mode}, ifm={kind}, ofm={kind}\n.core a, 0\n"
+    head = f".mode {mode}, ifm={kind}, ofm={kind}\n.extension attribute_buffer\n.core a, 0\n"
     obj = assemble([Source("t.s", head + "\n".join(lines))], "t.o")
     return obj.sections[0].data.view("<u8")
 

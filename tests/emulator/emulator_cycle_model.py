@@ -14,11 +14,12 @@ from cim.isa.machine import Machine
 
 @dataclass
 class Step:
-    """kind: load, store, mvm, gpeu, call or wait. `value`: address, length, target or WAIT value."""
+    """kind: load, store, take, put, mvm, gpeu, call or wait. `value`: address, length, target or WAIT value."""
 
     kind: str
     value: int = 0
     size: int = 0
+    readers: int = 0  # of put
 
 
 @dataclass
@@ -30,6 +31,11 @@ class Burst:
     last: bool
     ready: int = -1  # R: data ready; B: response ready; unknown before it has been served
 
+    @property
+    def entries(self) -> range:
+        """Those that its bytes lie in."""
+        return range(self.begin // 2, (self.stop - 1) // 2 + 1)
+
 
 @dataclass
 class Port:
@@ -39,6 +45,9 @@ class Port:
     where: int = -1  # which set of channels: the memory's or everyone's, or a target's
     is_call: bool = False
     target: int = 0
+    is_take: bool = False
+    readers: int = 0  # of a put
+    held: deque[Burst] = field(default_factory=deque)  # of a take: not yet admitted
     bursts: deque[Burst] = field(default_factory=deque)  # not yet granted AR or AW
     request_from: int = 0  # the first cycle in which the next burst may ask
     in_flight: list[int] = field(
@@ -172,6 +181,7 @@ class Model:
         self.read_places: list[Burst] = []  # granted AR, not yet R
         self.write_places = 0  # granted AW, not yet finished
         self.fetched_bytes = 0
+        self.to_come: dict[int, int] = {}  # reads of each entry
 
     def arbiter(self, name: str, where: int) -> Arbiter:
         rule = self.machine.bus.arbitration
@@ -185,8 +195,12 @@ class Model:
         for burst in sorted(self.arrivals.pop(t, []), key=lambda burst: burst.port.number):
             if burst.port.is_call:
                 self.cores[burst.port.target].seq_nr += 1
+            elif burst.port.readers:
+                self.to_come |= dict.fromkeys(burst.entries, burst.port.readers)
             burst.port.responses.append(burst)
             moved = True
+        for port in self.ports:
+            self.admit(port, t)
         for core in self.cores:
             moved |= self.run(core, t)
         for core in self.cores:
@@ -204,9 +218,22 @@ class Model:
             served = self.banks.serve("write", write, t) + memory.write_latency_cycles
             write.ready = max([served, *older])
             self.arrivals.setdefault(write.ready, []).append(write)
-        if read is not None:
+        if read is not None and read.port.is_take:
+            read.port.held.append(read)
+            self.admit(read.port, t)
+        elif read is not None:
             read.ready = self.banks.serve("read", read, t) + memory.read_latency_cycles
         return read is not None or write is not None
+
+    def admit(self, port: Port, t: int) -> None:
+        """The bursts of a take that have reached the memory, as far as their entries are valid."""
+        while port.held and all(self.to_come.get(entry) for entry in port.held[0].entries):
+            burst = port.held.popleft()
+            for entry in burst.entries:
+                self.to_come[entry] -= 1
+            burst.ready = (
+                self.banks.serve("read", burst, t) + self.machine.memory.read_latency_cycles
+            )
 
     def run(self, core: CoreModel, t: int) -> bool:
         """What completes and what starts; several local steps may fall in the same cycle."""
@@ -231,14 +258,15 @@ class Model:
                 elif step.kind == "gpeu":
                     beats = -(-step.value // k.gpeu_lanes)
                     core.done = core.start + k.gpeu_latency_cycles + beats
-                elif step.kind in ("load", "store"):
+                elif step.kind in ("load", "store", "take", "put"):
                     port.is_call, port.where = False, -1
+                    port.is_take, port.readers = step.kind == "take", step.readers
                     port.begin(split(step.value, step.size, bus.width_bytes, port), core.start)
                 elif step.kind == "call":
                     port.is_call, port.target = True, step.value
                     port.where = step.value if bus.topology == "per_target" else -1
                     port.begin(deque([Burst(port, 0, 1, 1, True)]), core.start)
-            if step.kind in ("load", "store", "call"):
+            if step.kind in ("load", "store", "take", "put", "call"):
                 core.done = core.port.done
             if step.kind == "wait" and core.done < 0 and core.seq_nr >= step.value:
                 core.done = t
@@ -281,7 +309,7 @@ class Model:
         limit = bus.read_outstanding if reads else bus.write_outstanding
         ports = []
         for core in self.cores:
-            if core.active and (core.program[core.pc].kind == "load") == reads:
+            if core.active and (core.program[core.pc].kind in ("load", "take")) == reads:
                 ports.append(core.port)
         if reads:
             ports += [core.fetch for core in self.cores if core.fetch is not None]
@@ -382,7 +410,12 @@ class Model:
         return bool(
             channels
             or self.arbiter("R", -1).free > t
-            or any(port.reads or port.bursts for port in self.ports)
+            or any(
+                (port.reads and port.reads[0].ready > t)
+                or (port.bursts and port.request_from > t)
+                or any(until > t for until in port.in_flight)
+                for port in self.ports
+            )
         )
 
 

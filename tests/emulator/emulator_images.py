@@ -111,6 +111,7 @@ def make_image(
     cores: Sequence[Core], memory_bytes: int = 4096, mode: str = "i8", ifm: str = "i8", ofm: str = "i8",
     machine: Machine | None = None, settings: Sequence[str] = (), regions: Sequence[Region] = (),
     layer: LayerDescription | None = None, path: Path = Path("test.cfg"), contents: dict[str, bytes] | None = None,
+    extensions: Sequence[str] = (),
 ) -> Image:  # fmt: skip
     """An image whose programs lie at the end of memory; instruction k of a core is line k + 1 of its file."""
     bin_ = _Bin()
@@ -143,7 +144,7 @@ def make_image(
         for one in regions
     ]
     config = Config(
-        isa="cim", isa_version="1.0", extensions=[], machine=machine or load_machine("default", settings),
+        isa="cim", isa_version="1.0", extensions=list(extensions), machine=machine or load_machine("default", settings),
         mode=mode, ifm=ifm, ofm=ofm, memory_bytes=address, bin_name="test.bin",  # type: ignore[arg-type]
         bin_size=len(bin_.content), bin_sha256=digest(bin_.content), regions=filled,
         cores=configs, locations=locations, layer=layer,

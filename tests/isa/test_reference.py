@@ -191,7 +191,7 @@ def on_cores(layer, x, mode, scheme, inputs):
 @given(
     layers(),
     st.sampled_from(["i8", "i8n"]),
-    st.sampled_from(["sequential", "linear", "cyclic", "ring"]),
+    st.sampled_from(["sequential", "linear", "cyclic", "ring", "central"]),
     st.integers(1, 9),
 )
 def test_parameters_and_chain_orders_agree_with_the_compiler(case, mode, scheme, inputs):

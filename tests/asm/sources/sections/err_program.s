@@ -65,7 +65,7 @@
 #! err_program.s:10:7: error: in mode i8 the IFM must be i8 or u8, not 'i16'
 #! err_program.s:12:7: error: a .mode before is another one; a program has one mode
 #! err_program.s:13:1: error: must be: .extension NAME
-#! err_program.s:14:12: error: unknown extension 'loops'; this toolchain has none
+#! err_program.s:14:12: error: unknown extension 'loops'; this toolchain has attribute_buffer
 #! err_program.s:16:8: error: must be: .layer KEY=VALUE, …
 #! err_program.s:17:1: error: must be: .file "NAME"
 #! err_program.s:18:7: error: must be: .file "NAME"
