@@ -270,9 +270,8 @@ def _taking_notes(
     prepared: Prepared, cores: NDArray[Any], core: int, sources: Sources
 ) -> list[Note]:
     """Who makes the entries valid that a TAKE waits for."""
-    program = prepared.program
-    take = program[int(cores[core]["pc"])]
-    begin, stop = _bytes_of(prepared, take)
+    take = prepared.program[int(cores[core]["pc"])]
+    begin, stop = bytes_of(prepared, take)
     pc = int(cores[core]["pc"]) - prepared.span(core)[0]
     notes = [
         Note(
@@ -281,24 +280,29 @@ def _taking_notes(
             sources.span(prepared, core, pc),
         )
     ]
+    return notes + [Note(line) for line in who_puts(prepared, cores, begin, stop)]
+
+
+def who_puts(prepared: Prepared, cores: NDArray[Any], begin: int, stop: int) -> list[str]:
+    """Which cores have PUTs to some bytes, how many they have executed, and where the next one is."""
+    program = prepared.program
     puts = np.flatnonzero((program["op"] == layout.STORE) & (program["a"] == 1))
-    firsts, stops = _bytes_of(prepared, program[puts])
+    firsts, stops = bytes_of(prepared, program[puts])
     puts = puts[(firsts < stop) & (stops > begin)]
     owners = np.searchsorted(prepared.starts, puts, side="right") - 1
+    lines = []
     for owner in np.unique(owners)[:CALLERS_SHOWN].tolist():
         own = puts[owners == owner]
         later = own[own >= cores[owner]["pc"]]
         text = f"  {core_text(prepared, owner)} has executed {own.size - later.size} of its {own.size} PUTs there"
         if later.size:
             where = place(prepared, owner, int(later[0]) - prepared.span(owner)[0])
-            text += f", the next is {where}; it is blocked itself"
-        notes.append(Note(text))
-    if not puts.size:
-        notes.append(Note("  no program has a PUT there: one is missing"))
-    return notes
+            text += f", the next is {where}"
+        lines.append(text)
+    return lines if puts.size else ["  no program has a PUT there: one is missing"]
 
 
-def _bytes_of(prepared: Prepared, accesses: Any) -> tuple[Any, Any]:
+def bytes_of(prepared: Prepared, accesses: Any) -> tuple[Any, Any]:
     """Where the bytes of loads and stores begin and stop, of one or of an array."""
     begin = accesses["arg"].astype(np.int64)
     elements = accesses["hi"].astype(np.int64) - accesses["lo"]

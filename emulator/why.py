@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from numpy.typing import NDArray
+
 from cim.emulator import layout
 from cim.emulator.channel_names import channel_name
-from cim.emulator.explain import callers_of, core_text, instruction_text, place
+from cim.emulator.explain import (
+    bytes_of,
+    callers_of,
+    core_text,
+    instruction_text,
+    place,
+    who_puts,
+)
 from cim.emulator.replay import Replay
 
 
@@ -23,17 +34,38 @@ def explain_core(replay: Replay, core: int) -> list[str]:
     if op == layout.WAIT:
         return [f"{name} is blocked at {where}", *_waiting(replay, core, at)]
     if op in (layout.LOAD, layout.STORE, layout.CALL):
-        return [f"{name} is in {where}, since cycle {view.since}", *_access(replay, core, at)]
+        return [
+            f"{name} is in {where}, since cycle {view.since}",
+            *_access(replay, core, at),
+            *_entries(replay, at),
+        ]
     return [f"{name} computes {where}, since cycle {view.since}; it waits for no one"]
+
+
+def _places(replay: Replay) -> NDArray[Any]:
+    """The cores where the replay has them."""
+    cores = replay.prepared.cores.copy()
+    cores["pc"] = replay.prepared.starts + [view.pc for view in replay.cores]
+    return cores
+
+
+def _entries(replay: Replay, at: int) -> list[str]:
+    """Who makes valid what a TAKE reads."""
+    access = replay.prepared.program[at]
+    if access["op"] != layout.LOAD or not access["a"]:
+        return []
+    begin, stop = bytes_of(replay.prepared, access)
+    return [
+        f"  its entries, bytes {begin:#x} to {stop - 1:#x}, must be valid:",
+        *who_puts(replay.prepared, _places(replay), begin, stop),
+    ]
 
 
 def _waiting(replay: Replay, core: int, at: int) -> list[str]:
     prepared = replay.prepared
     goal, now = int(prepared.program["arg"][at]), replay.state(core).seq_nr
     lines = [f"  SEQ_NR is {now}, the wait needs {goal}: {goal - now} more CALLs"]
-    cores = prepared.cores.copy()
-    for other, view in enumerate(replay.cores):
-        cores["pc"][other] = prepared.starts[other] + view.pc
+    cores = _places(replay)
     callers = callers_of(prepared, cores, core)
     total = sum(caller.total for caller in callers)
     for caller in callers:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from emulator_cycle_model import Step, simulate
-from emulator_images import Core, load, make_image, mvm, region, store, word
+from emulator_images import Core, load, make_image, mvm, region, store, wait, word
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_programs import machines
+from test_debugger import session
 from test_timing import check_conservation, check_other_ways_to_run
 
 from cim.emulator.run import DeadlockError, run_image
@@ -146,3 +147,13 @@ def test_a_deadlock_names_who_has_the_put() -> None:
     assert "core 0 'first' has executed 0 of its 1 PUTs there, the next is instruction 1" in text
     assert "not all entries of bytes 0x200 to 0x203 are valid" in text
     assert "no program has a PUT there: one is missing" in text
+
+
+def test_the_debugger_names_who_has_the_put() -> None:
+    cores = [
+        Core([take("pb", 0, 4, 0)], name="first"),
+        Core([wait(0), put(0, "pb", 0, 4, 1)], name="second"),
+    ]
+    said = "\n".join(session(make_image(cores, extensions=EXTENSIONS), "until 2", "why first"))
+    assert "its entries, bytes 0x0 to 0xf, must be valid:" in said
+    assert "core 1 'second' has executed 0 of its 1 PUTs there" in said
