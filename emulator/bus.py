@@ -14,7 +14,7 @@ import numpy as np
 
 from cim.emulator.attributes import count_reads, make_valid
 from cim.emulator.channels import (
-    ask, beats_of, burst_stop, choose_next, choose_oldest, record,
+    ask, beats_of, burst_stop, choose_next, choose_oldest, go_on, record,
 )  # fmt: skip
 from cim.emulator.events import (
     ASK_READ, ASK_WRITE, DATA_READY, READ_AT_BANKS, RESPONSE_READY, WRITE_AT_BANKS, push,
@@ -63,8 +63,7 @@ def complete(s, me, time, counter):
     s.counters[me, counter] += time - core.time
     core.pc += 1
     core.time = time
-    s.ready[0] += 1
-    s.ready[s.ready[0]] = me
+    go_on(s, me)
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""What the compiled engine is built on: the trace, the arbiters of the channels, bursts.
+"""What the compiled engine is built on: who goes on, the trace, the arbiters of the channels, bursts.
 
 The functions that take `s` work on the engine's `State`.
 """
@@ -13,6 +13,16 @@ from cim.emulator import layout
 from cim.emulator.events import lowest_bit
 from cim.emulator.layout import OLDEST_FIRST, TRACED
 from cim.emulator.values import inlined, jitted
+
+# --- cores ---------------------------------------------------------------------------------------------------
+
+
+@inlined
+def go_on(s, me):
+    """Have a core go on in this cycle."""
+    s.ready[0] += 1
+    s.ready[s.ready[0]] = me
+
 
 # --- the trace ---------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from numba import njit
 from cim.emulator.bus import (
     add_call, arbitrate, begin_access, reach_banks_read, reach_banks_write, receive_write, serve_reads,
 )  # fmt: skip
-from cim.emulator.channels import ask, record
+from cim.emulator.channels import ask, go_on, record
 from cim.emulator.events import (
     ADMIT, ASK_READ, ASK_WRITE, BLOCK_END, CALL_ARRIVES, DATA_READY, FAULT, GO_ON, KIND_MASK, KIND_SHIFT, NUMBER_MASK,
     PAST_LIMIT, READ_AT_BANKS, RESPONSE_READY, TIME_SHIFT, WRITE_AT_BANKS, begin_cycle, next_cycle, pop_heap, push,
@@ -217,8 +217,7 @@ def handle(s, v, kind, number, now):
     elif kind == CALL_ARRIVES:
         add_call(s, number, now)
     elif kind == GO_ON:
-        s.ready[0] += 1
-        s.ready[s.ready[0]] = number
+        go_on(s, number)
 
 
 @njit(**OPTIONS)

@@ -8,7 +8,7 @@ engine's `State`; `me` is a core's position, its fetch port is `CORES` higher.
 # (numba's decorators and what they compile have no types)
 from __future__ import annotations
 
-from cim.emulator.channels import record
+from cim.emulator.channels import go_on, record
 from cim.emulator.events import ASK_READ, push
 from cim.emulator.layout import BLOCK, CORES, FETCH_CYCLES, FETCHING
 from cim.emulator.values import inlined
@@ -58,8 +58,7 @@ def resume(s, me, time):
         record(s, FETCHING, 0, me, core.pc, core.time, core.time, time)
         s.counters[me, FETCH_CYCLES] += time - core.time
     core.time = time
-    s.ready[0] += 1
-    s.ready[s.ready[0]] = me
+    go_on(s, me)
 
 
 @inlined
