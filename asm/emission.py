@@ -174,6 +174,7 @@ def _context(assembler: Assembler) -> Context:
         assembler.expander.evaluate,
         assembler.attributes.machine,
         assembler.macros,
+        assembler.names.constants,
     )
 
 

@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.blocks import REPT, For, If, Let, Node, Statement
-from cim.asm.expressions import ExpressionError, Ints, Number, Program, Value, evaluate, shown
+from cim.asm.expressions import (
+    ExpressionError,
+    Ints,
+    Number,
+    Program,
+    Value,
+    evaluate,
+    not_constant,
+)
 from cim.asm.syntax import Expression, Place
 from cim.diagnostics import Diagnostic
 
@@ -147,10 +155,8 @@ class Expander:
     def _constant(self, expression: Expression, lanes: Lanes) -> Number:
         value = self.evaluate(expression, lanes)
         if value.symbol is not None:
-            raise ExpressionError(
-                f"'{shown(value.symbol)}' must be a constant here (a loop variable, .let or .equ)",
-                expression.place,
-            )
+            known = [*lanes.scope, *self.program.constants]
+            raise not_constant(value, expression.place, known)
         return value.number
 
     def _integers(self, expression: Expression, lanes: Lanes) -> Ints:

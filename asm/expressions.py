@@ -7,7 +7,7 @@ floats, or int64 arrays with one element per iteration; an int64 that would over
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.syntax import Expression, Op, Place
+from cim.diagnostics import did_you_mean
 
 Ints = NDArray[np.int64]
 Number = int | float | Ints
@@ -65,13 +66,25 @@ Lookup = Callable[[str, Place], Value]
 
 
 class Program(Protocol):
-    """What expressions ask about the program around them."""
+    """What expressions ask about the program around them. `constants` are those known so far, by name."""
+
+    constants: dict[str, int | float]
 
     def distance(self, left: Value, right: Value) -> Value | None:
         """Is asked for each difference of two addresses; None leaves its value to what they are."""
 
     def function(self, name: str, argument: Value, op: Op) -> Value:
         """The value of a function of `FUNCTIONS`. Raises `ExpressionError`."""
+
+
+def not_constant(
+    value: Value, place: Place, known: Iterable[str], kinds: str = "a loop variable, .let or .equ"
+) -> ExpressionError:
+    """The error for an address, or for a name that nothing defines, where a number must stand."""
+    name = shown(value.symbol)
+    return ExpressionError(
+        f"'{name}' must be a constant here ({kinds}){did_you_mean(name, known)}", place
+    )
 
 
 FUNCTIONS = ("sizeof", "core", "hg", "vg")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.expansion import Lanes, Piece
-from cim.asm.expressions import ExpressionError, Value, shown, symbol_place
+from cim.asm.expressions import ExpressionError, Value, not_constant, shown, symbol_place
 from cim.asm.objects import RelocationType
 from cim.asm.syntax import Expression, Items, Keyword, Line, Operand, Place, Slice, Text
 from cim.diagnostics import did_you_mean
@@ -34,7 +34,8 @@ class Context:
     columns: int | None
     evaluate: Callable[[Expression, Lanes], Value]
     machine: Machine | None = None
-    macros: Collection[str] = ()  # names, for a hint
+    macros: Collection[str] = ()  # names, for a hint, as the next
+    constants: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -221,10 +222,7 @@ def _value(
                 place,
             )
         if operand.kind not in kinds:
-            raise ExpressionError(
-                f"'{shown(value.symbol)}' must be a constant here (a loop variable, .let or .equ)",
-                place,
-            )
+            raise not_constant(value, place, [*lanes.scope, *context.constants])
         addends = np.broadcast_to(np.asarray(value.number, dtype=np.int64), (lanes.count,))
         at = symbol_place(written, value)
         uses.append(Use(kinds[operand.kind], value.symbol, addends, at))

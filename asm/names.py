@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm.expansion import Scope
-from cim.asm.expressions import DEFINED, ExpressionError, Spot, Value, evaluate, shown
+from cim.asm.expressions import DEFINED, ExpressionError, Spot, Value, evaluate, not_constant, shown
 from cim.asm.forecast import Forecast, Stretch, whole
 from cim.asm.image import Location
 from cim.asm.local_labels import PREFIX, NumericLabels, is_local, named_key
@@ -103,9 +103,7 @@ class Names:
         """A number that does not depend on loops. Raises `ExpressionError` for an address."""
         value = evaluate(expression, self.lookup({}), self)
         if value.symbol is not None or isinstance(value.number, np.ndarray):
-            raise ExpressionError(
-                f"'{shown(value.symbol)}' must be a constant here (.let or .equ)", expression.place
-            )
+            raise not_constant(value, expression.place, self.constants, ".let or .equ")
         return value.number
 
     def _key(self, name: str, place: Place) -> str:
