@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
 
 from cim.asm.objects import Object
+from cim.asm.recorded import Recorded
+from cim.asm.where import Where
 from cim.diagnostics import Source
+
+FILE = re.compile(r'\s*\.file\s+"([^"]*)"', re.IGNORECASE)
+LINE = re.compile(r'\s*\.line\s+(\d\w*)(?:\s*,\s*"([^"]*)")?\s*(?:#|//|$)', re.IGNORECASE)
 
 
 def listing_text(obj: Object, sources: Iterable[Source]) -> str:
@@ -27,17 +33,21 @@ def listing_text(obj: Object, sources: Iterable[Source]) -> str:
     lines = []
     for source in sources:
         lines.append(f"{'line':>6} {'offset':>8} {'word':>16} {'times':>7}  {source.name}")
-        name = next((f for f, _ in by_line if f == source.name), _recorded(source))
+        recorded = _recorded(source)
         for number, text in enumerate(source.lines, 1):
-            found = by_line.get((name, number))
+            location = recorded.location(Where(source, number))
+            found = by_line.get((location.file, location.line))
             shown = f"{found[0]:>8x} {found[1]:016x} {found[2]:>7}" if found else f"{'':>33}"
             lines.append(f"{number:>6} {shown}  {text}".rstrip())
     return "\n".join(lines) + "\n"
 
 
-def _recorded(source: Source) -> str:
-    """The name that a `.file` directive gives the source."""
-    for line in source.lines:
-        if line.strip().startswith(".file"):
-            return line.split('"')[1] if '"' in line else source.name
-    return source.name
+def _recorded(source: Source) -> Recorded:
+    """What the directives `.file` and `.line` of a source say its lines are."""
+    recorded = Recorded()
+    for number, text in enumerate(source.lines, 1):
+        if found := FILE.match(text):
+            recorded.rename(Where(source, number), found[1])
+        elif found := LINE.match(text):
+            recorded.mark(Where(source, number), int(found[1].replace("_", ""), 0), found[2])
+    return recorded

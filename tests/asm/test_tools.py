@@ -43,6 +43,18 @@ def test_the_listing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (folder / "h.lst").read_text().split("\n")[:-1] == listing[:-1]
 
 
+def test_the_listing_of_lines_that_say_where_they_come_from(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "l.s").write_text(
+        '.file "made.c"\n.mode i8\n.core a, 0\nwait 0\n.line 1_0\nwait 1\n.line 3, "x.c"\n\nwait 2\n'
+    )
+    assert cli_as.main(["l.s", "-o", "l.o", "-a"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    words = {line.split()[0]: line.split()[2] for line in lines if "wait" in line}
+    assert words == {n: f"0000000{k}00000006" for k, n in enumerate("469")}
+
+
 def test_a_failing_run_leaves_old_output_alone_and_makes_no_new(folder: Path) -> None:
     before = (folder / "h.o").read_bytes()
     (folder / "bad.s").write_text("lod\n")
