@@ -49,6 +49,7 @@ def _main(argv: list[str] | None) -> int:
         arguments.host,
         arguments.mapping,
         None if arguments.quantize is None else read_calibration(arguments.quantize),
+        arguments.fold,
     )
     stage = "assembly" if arguments.assembly else "object" if arguments.objects else "image"
     with _progress(len(model.layers)) as advance:
@@ -119,6 +120,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quantize", metavar="CALIB.npy",
         help="quantize a float model to int8, calibrated with these inputs (.npz for several, by name)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--fold", action="store_true",
+        help="cut layers that need more cores than there are into parts that take turns",
     )  # fmt: skip
     parser.add_argument(
         "--report",

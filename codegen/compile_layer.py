@@ -89,14 +89,25 @@ def compile_layer(
     Raises `CimError` for a layer that needs more cores than there are, or another numeric mode.
     """
     mode = layer_mode(layer, machine)
-    count = machine.core.count
-    available = count if isinstance(count, int) else MAX_CORES
+    available = available_cores(machine)
     mapped = map_layer(layer, machine.core.outputs, machine.core.inputs, mapping, available)
     _check_cores(layer, mapped, machine, available)
     schedule = make_schedule(scheme, mapped.vectors, mapped.p_v)
     reference = reference_model(layer).SerializeToString(deterministic=True)
     program = emit(name, layer, mode, mapped, schedule, machine, reference)
     return CompiledLayer(layer, mode, mapped, schedule, program)
+
+
+def available_cores(machine: Machine) -> int:
+    """The cores of a machine; where it has as many as needed, those that core numbers can count."""
+    count = machine.core.count
+    return count if isinstance(count, int) else MAX_CORES
+
+
+def cores_needed(layer: Layer, machine: Machine, mapping: str) -> int:
+    """The cores that a layer takes on a machine."""
+    core = machine.core
+    return map_layer(layer, core.outputs, core.inputs, mapping, available_cores(machine)).cores
 
 
 def _check_cores(layer: Layer, mapping: Mapping, machine: Machine, available: int) -> None:
@@ -107,7 +118,14 @@ def _check_cores(layer: Layer, mapping: Mapping, machine: Machine, available: in
             f"layer '{layer.name}' needs {mapping.cores} cores ({mapping.p_v} for {rows // layer.groups} kernel "
             f"rows x {mapping.p_h} for {columns} channels{in_groups}), the machine '{machine.name}' has {available}: "
             f"{mapping.cores - available} too few",
-            notes=["larger crossbars (core.crossbar) or more cores (core.count) make it fit"],
+            notes=[
+                "larger crossbars (core.crossbar) or more cores (core.count) make it fit"
+                + (
+                    ", or --fold, which lets parts of the layer take turns"
+                    if mapping.p_v <= available
+                    else ""
+                )
+            ],
         )
 
 

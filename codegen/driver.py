@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.asm import network_file
-from cim.codegen.compile_layer import CompiledLayer, compile_layer, file_stem
+from cim.codegen.compile_layer import (
+    CompiledLayer,
+    available_cores,
+    compile_layer,
+    cores_needed,
+    file_stem,
+)
+from cim.codegen.fold import folded
 from cim.codegen.keras_import import is_keras, keras_to_onnx
 from cim.codegen.layer import Layer
 from cim.codegen.layer_files import made_layers
@@ -115,6 +122,7 @@ def compile_model(
     host: Collection[str] = (),
     mapping: str = "im2col",
     quantize: NDArray[Any] | Mapping[str, NDArray[Any]] | None = None,
+    fold: bool = False,
 ) -> CompiledModel:
     """Compile a model for a machine (default: the preset `default`).
 
@@ -122,7 +130,7 @@ def compile_model(
 
     `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions; `host`
     names nodes that stay on the host; `mapping` is im2col, sdk or vw-sdk; `quantize` are inputs to calibrate a float model with, which is then
-    quantized to int8. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
+    quantized to int8; `fold` cuts layers that need more cores than there are into parts that take turns. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
     layer that does not fit the machine.
     """
     if scheme not in SCHEMES:
@@ -138,6 +146,14 @@ def compile_model(
         graph = load_graph(source, dims, input_shapes, host)
         source, dims, input_shapes = quantized(graph, quantize), {}, {}
     imported = import_model(source, dims or {}, input_shapes, host)
+    if fold:
+        chip = machine
+        imported = folded(
+            imported,
+            lambda one: cores_needed(one, chip, mapping),
+            available_cores(chip),
+            chip.core.outputs,
+        )
     where = imported.graph.path
     chosen = imported.layers if layer is None else (_named_layer(imported, layer, where),)
     name = file_stem(where, set()) if in_memory else Path(where).stem

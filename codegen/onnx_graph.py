@@ -151,6 +151,16 @@ class Graph:
             return TensorType(None, None)
         return TensorType(_dtype(info.type.tensor_type.elem_type), fixed_shape(info))
 
+    def declare(self, value: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+        """Say what a value is that no node of the model makes, but a layer or host node that was added."""
+        element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        self._values[value] = helper.make_tensor_value_info(value, element, shape)
+
+    def declare_constant(self, value: str, array: NDArray[Any]) -> str:
+        """Add a constant for nodes that were added; its name."""
+        self.initializers[value] = numpy_helper.from_array(array, value)
+        return value
+
     def value_info(self, value: str) -> onnx.ValueInfoProto:
         """Name, type and shape as a subgraph that takes or gives this value must declare them.
 
