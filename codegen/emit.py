@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm.directives_text import machine_directive, parameter_lines, region_directive, value_text
+from cim.asm.directives_text import parameter_lines
 from cim.asm.text_layout import INDENT, with_comment
+from cim.codegen.emit_data import data_lines
 from cim.codegen.layer import Layer
 from cim.codegen.mapping import Mapping, Piece, Tile, ifm_pieces, tile_cells
-from cim.codegen.parameters import Requantization, input_offset, requantization
+from cim.codegen.parameters import input_offset
+from cim.codegen.placed import Placed
 from cim.codegen.schedule import CorePlan, Loop, Run, Schedule
 from cim.codegen.window import taps
-from cim.isa.interpreter import ENTRY_BYTES
 from cim.isa.machine import Machine
-from cim.isa.numerics import DTYPES, NumericMode
+from cim.isa.numerics import NumericMode
 
 
 @dataclass(frozen=True)
@@ -47,153 +47,29 @@ def emit(
     reference: bytes,
 ) -> Program:  # fmt: skip
     """The program of a layer; `reference` is its ONNX model, `name` the stem of all files."""
-    return _Emitter(name, layer, mode, mapping, schedule, machine, reference).program()
+    return _Emitter(layer, mode, mapping, schedule, machine).program(name, reference)
 
 
-class _Emitter:
-    def __init__(
-        self, name: str, layer: Layer, mode: NumericMode, mapping: Mapping, schedule: Schedule,
-        machine: Machine, reference: bytes,
-    ) -> None:  # fmt: skip
-        self.name = name
-        self.layer = layer
-        self.mode = mode
-        self.mapping = mapping
-        self.schedule = schedule
-        self.machine = machine
-        self.reference = reference
-        self.requantization: Requantization = requantization(layer, mode.mode)
-        self.channels = layer.weights.shape[3]
-        self.sum_bytes = DTYPES[mode.partial_sum].itemsize
-        self.ifm_bytes = DTYPES[mode.ifm].itemsize
-        self.ofm_bytes = DTYPES[mode.ofm].itemsize
-        columns = max(tile.columns for tile in mapping.tiles)
-        self.central = schedule.scheme == "central" and mapping.p_v > 1
-        # Vectors begin with a beat, and share no entry that the memory keeps an attribute of.
-        unit = max(machine.bus.width_bytes, ENTRY_BYTES)
-        self.stride = -(-columns * self.sum_bytes // unit) * unit
-        # Partial sums use the OFM's own place only where both lie alike.
-        same = mode.ofm == mode.partial_sum and self.stride == self.channels * self.ofm_bytes
-        same = same and mapping.window.outputs == 1
-        same = same and not self.central
-        self.sums = "ofm" if mapping.p_h == 1 and same else "ps"
-
-    def program(self) -> Program:
-        weights_name = f"{self.name}.weights.bin"
-        reference_name = f"{self.name}.ref.onnx"
+class _Emitter(Placed):
+    def program(self, name: str, reference: bytes) -> Program:
+        weights_name = f"{name}.weights.bin"
+        reference_name = f"{name}.ref.onnx"
         texts, parts, at = {}, [], 0
         for tile in self.mapping.tiles:
             cells = tile_cells(self.layer, self.mapping.window, tile)
             part = cells.astype(self.mode.cell).tobytes()
-            file = f"{self.name}.core{tile.number:05d}.s"
+            file = f"{name}.core{tile.number:05d}.s"
             lines = self._core(tile, cells, file, f'"{weights_name}", {at}, {len(part)}')
             texts[file] = "\n".join(lines) + "\n"
             parts.append(part)
             at += len(part)
-        data_name = f"{self.name}.data.s"
-        texts[data_name] = "\n".join(self._data(data_name, reference_name)) + "\n"
-        return Program(
-            self.name, texts, (weights_name, b"".join(parts)), (reference_name, self.reference)
-        )
-
-    # --- the data file -----------------------------------------------------------------------------------
-
-    def _data(self, file: str, reference_name: str) -> Iterator[str]:
-        layer, align = self.layer, max(64, self.machine.bus.width_bytes)
-        yield f"# Data of {self._title()}: regions of shared memory, and what the layer computes."
-        yield ""
-        yield f'.file "{file}"'
-        yield machine_directive(self.machine)
-        yield self._mode_directive()
-        yield ""
-        for key, value in self._description(reference_name).items():
-            yield f".layer {key}={value_text(value)}"
-        q = layer.quantization
-        yield ""
-        yield region_directive(
-            "ifm", self.mode.ifm, layer.padded, role="ifm", layout="HWC",
-            scale=float(q.x_scale) if q else None, zero_point=q.x_zp if q else 0, align=align,
-        )  # fmt: skip
-        yield region_directive(
-            "ofm", self.mode.ofm, (layer.outputs, self.channels), role="ofm", layout="OK",
-            scale=float(q.y_scale) if q and q.y_scale is not None else None,
-            zero_point=q.y_zp if q else 0, align=align,
-        )  # fmt: skip
-        if self.mapping.p_v > 1 and self.sums == "ps":
-            # With attributes an area for each hop, since an address in place cannot say who reads next.
-            hops = (self.mapping.p_v - 1,) if self.central else ()
-            shape = (self.mapping.p_h, *hops, self.mapping.vectors, self.stride // self.sum_bytes)
-            layout = "HG,VG,O,K" if self.central else "HG,O,K"
-            yield region_directive(
-                "ps", self.mode.partial_sum, shape, role="partial_sum", layout=layout, align=align
-            )
-        bias = self._bias()
-        if bias is not None:
-            yield region_directive(
-                "bias", self.mode.partial_sum, bias.shape, role="bias", layout="K", align=align
-            )
-            directive = {"f32": ".float", "i32": ".word", "i8": ".byte"}[self.mode.partial_sum]
-            if not np.isfinite(bias).all():  # the language has no literal for them: as bits
-                directive, bias = ".word", bias.view(np.uint32)
-            for start in range(0, len(bias), 8):
-                values = ", ".join(str(value) for value in bias[start : start + 8])
-                yield f"{INDENT}{directive} {values}"
-
-    def _bias(self) -> NDArray[Any] | None:
-        """What each HG's columns add, one HG after another; with im2col the bias itself."""
-        bias = self.requantization.bias
-        if bias is None:
-            return None
-        return np.concatenate([bias[t.channel_ids] for t in self.mapping.tiles if t.vg == 0])
-
-    def _description(self, reference_name: str) -> dict[str, object]:
-        layer, window = self.layer, self.mapping.window
-        mapped = {
-            "mapping": self.mapping.kind,
-            "window_height": window.down,
-            "window_width": window.right,
-        }
-        return {
-            "name": layer.name,
-            "operator": layer.operator,
-            "layout": layer.layout,
-            "input_name": layer.input_name,
-            "output_name": layer.output_name,
-            "input_shape": layer.input_shape,
-            "output_shape": layer.output_shape,
-            "kernel": layer.weights.shape,
-            **({"groups": layer.groups} if layer.groups > 1 else {}),
-            "strides": layer.strides,
-            "dilations": layer.dilations,
-            "pads": layer.pads,
-            "activation": layer.activation.kind,
-            "alpha": layer.activation.alpha,
-            "scheme": self.schedule.scheme,
-            **(mapped if window.outputs > 1 else {}),
-            "vertical_groups": self.mapping.p_v,
-            "horizontal_groups": self.mapping.p_h,
-            "reference": reference_name,
-            "reference_sha256": sha256(self.reference).hexdigest(),
-        }
-
-    def _title(self) -> str:
-        ky, kx, c, k = self.layer.weights.shape
-        height, width = self.layer.output_image
-        groups = self.layer.groups
-        in_groups = f" in {groups} groups" if groups > 1 else ""
-        return (
-            f"layer '{_printable(self.layer.name)}' ({self.layer.operator} {ky}x{kx}, {c * groups} to {k} "
-            f"channels{in_groups}, {height}x{width} outputs)"
-        )
-
-    def _mode_directive(self) -> str:
-        return f".mode {self.mode.mode}, ifm={self.mode.ifm}, ofm={self.mode.ofm}"
-
-    # --- a core's file -----------------------------------------------------------------------------------
+        data_name = f"{name}.data.s"
+        texts[data_name] = "\n".join(data_lines(self, data_name, reference_name, reference)) + "\n"
+        return Program(name, texts, (weights_name, b"".join(parts)), (reference_name, reference))
 
     def _core(self, tile: Tile, cells: NDArray[Any], file: str, weights: str) -> Iterator[str]:
         plan = self.schedule.plans[tile.vg]
-        yield f"# {self._title()}"
+        yield f"# {self.title()}"
         yield (
             f"# core {tile.number} = C[hg {tile.hg}, vg {tile.vg}] of "
             f"{self.mapping.p_h} x {self.mapping.p_v}, scheme {self.schedule.scheme}"
@@ -201,7 +77,7 @@ class _Emitter:
         yield from self._part(tile)
         yield ""
         yield f'.file "{file}"'
-        yield self._mode_directive()
+        yield self.mode_directive()
         if self.central:
             yield ".extension attribute_buffer"
         yield f".core {tile.name}, {tile.number}, hg={tile.hg}, vg={tile.vg}"
@@ -407,11 +283,6 @@ class _Emitter:
             source = "rb"
         if source == "ob":
             yield "gpeu.mov rb, ob"
-
-
-def _printable(name: str) -> str:
-    """A name for a comment: a line end in it must not begin a line of the program."""
-    return "".join(char if char.isprintable() else "?" for char in name)
 
 
 def _number(value: float) -> str:
