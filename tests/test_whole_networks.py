@@ -4,6 +4,7 @@ The classifier is a real trained one, with depthwise convolutions, squeeze-excit
 rapidocr-onnxruntime (Apache-2.0, PaddleOCR authors), from which pip takes it, once, into build/models.
 """
 
+import json
 import subprocess
 import sys
 import zipfile
@@ -16,7 +17,11 @@ from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 import cim
+from cim.codegen import cli as cli_cc
+from cim.codegen.onnx_import import import_model
+from cim.emulator import cli as cli_emu
 from cim.explore import networks
+from cim.explore.table1 import read_counts, read_table
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of TensorFlow, tf2onnx and the quantizer
 MODELS = Path(__file__).parents[1] / "build/models"
@@ -110,3 +115,30 @@ def test_keras_networks_of_quantized_operators(float_model, tmp_path):
     assert "QLinearConv" in {node.op_type for node in onnx.load(tmp_path / "int8.onnx").graph.node}
     program = cim.compile(tmp_path / "int8.onnx", settings=SETTINGS)
     runs_whole(program, pictures(1), layers, {"i8"})
+
+
+def test_layers_of_mobilenet_have_the_counters_of_the_paper(tmp_path, monkeypatch):
+    """Table I's layers are MobileNet's: each one out of the quantized Keras model, by the command lines, as Table II has it."""
+    monkeypatch.chdir(tmp_path)
+    networks.quantize(networks._keras_to_onnx(networks._build("mobilenet")), Path("m.onnx"))
+    by_shape = {(one.image, one.matrix_shape): one.name for one in import_model("m.onnx").layers}
+    rows = {row.layer: row for row in read_table()}
+    counts = [count for count in read_counts() if count.crossbar >= 64]
+    assert len(counts) == 14
+    for count in counts:
+        row, side = rows[count.layer], count.crossbar
+        shape = (row.input_h, row.input_w, row.in_channels)
+        name = by_shape[shape, (row.matrix_cols, row.matrix_rows)]
+        folder = f"{row.layer}-{side}"
+        machine = ["--arch", "pelke23", "--set", f"core.crossbar={side}x{side}"]
+        assert cli_cc.main(["m.onnx", "--layer", name, "-q", "-o", folder, *machine]) == 0
+        (cfg,) = Path(folder).glob("*.cfg")
+        assert cli_emu.main([str(cfg), "--timing-only", "--quiet", "--stats", "s.json"]) == 0
+        stats = json.loads(Path("s.json").read_text())
+        found = (
+            stats["cores"],
+            stats["values"]["load"],
+            stats["values"]["store"],
+            stats["instructions"]["call"],
+        )
+        assert found == (count.cores, count.load_values, count.store_values, count.calls)
