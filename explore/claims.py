@@ -183,7 +183,7 @@ def _halved_crossbar(points: Sequence[Point]) -> Claim:
     found = speedups(points)
     ratios = []
     for p in found:
-        if p.crossbar == "32x32" and p.scheme != "sequential":
+        if p.crossbar == "32x32" and p.scheme in PAPER_SCHEMES:
             (large,) = pick(
                 list(found), label=p.label, crossbar="64x64", bus_bytes=p.bus_bytes, scheme=p.scheme
             )

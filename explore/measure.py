@@ -14,10 +14,13 @@ from dataclasses import dataclass
 
 from cim.codegen.compile_layer import compile_layer
 from cim.codegen.layer import Layer
+from cim.codegen.schedule import SCHEMES
 from cim.emulator import stats
 from cim.emulator.prepare import prepare
 from cim.emulator.run import execute
 from cim.isa.machine import apply_settings, load_machine
+
+BY_CALLS = tuple(scheme for scheme in SCHEMES if scheme != "central")
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Point:
     """One run: what was run, and what it counted. Cycles are of the bus clock, sizes bytes.
 
     `mapping` is what was asked for, `window` the outputs of an MVM, down and right. `cells_used` is the share of all
-    cells of the crossbars that hold a weight.
+    cells of the crossbars that hold a weight, `partial_sum_bytes` shared memory for partial sums beside the OFM.
     """
 
     label: str
@@ -68,6 +71,7 @@ class Point:
     mvms: int
     ifm_values: int
     cells_used: float
+    partial_sum_bytes: int
 
 
 def run_task(task: Task) -> list[Point]:
@@ -75,7 +79,9 @@ def run_task(task: Task) -> list[Point]:
     machine = load_machine(task.arch, task.compiled)
     compiled = compile_layer(task.layer, machine, task.scheme, "layer", task.mapping)
     mapped = compiled.mapping
-    prepared = prepare(compiled.image())
+    image = compiled.image()
+    prepared = prepare(image)
+    sums = sum(region.size_bytes for region in image.config.regions if region.role == "partial_sum")
     points = []
     for settings in task.runs:
         timed = apply_settings(machine, settings)
@@ -111,6 +117,7 @@ def run_task(task: Task) -> list[Point]:
                 window=f"{mapped.window.down}x{mapped.window.right}",
                 mvms=s.instructions.mvm,
                 ifm_values=mapped.ifm_values,
+                partial_sum_bytes=sums,
                 cells_used=mapped.used(task.layer, machine.core.outputs * machine.core.inputs),
             )
         )

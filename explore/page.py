@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cim.codegen.schedule import SCHEMES
 from cim.codegen.window import MAPPINGS
+from cim.explore.central import BESIDE, Central, compare_central
 from cim.explore.claims import PAPER_CORES, memory_saved
 from cim.explore.mappings import SCHEMES as MAPPING_SCHEMES
 from cim.explore.mappings import compare_mappings
@@ -64,6 +65,7 @@ def paper_page(results: Results, figures: dict[str, str]) -> bytes:
         *_cycles(results),
         *_past(results),
         *_mappings(results, figures),
+        *_central(results),
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>The paper, measured again</title>'
@@ -269,3 +271,50 @@ def _mappings(results: Results, figures: dict[str, str]) -> list[str]:
         *rows,
         "</table></div></details>",
     ]
+
+
+def _central(results: Results) -> list[str]:
+    """Synchronization by the memory beside CALL and WAIT."""
+    compared = compare_central(results.table1)
+    if not compared:
+        return []
+    rows = []
+    for row in compared:
+        p = row.run
+        runs = [p, *row.beside.values()]
+        cycles = "".join(
+            f'<td class="n">{r.cycles:,}</td><td class="n">{r.lower_bound:,}</td>' for r in runs
+        )
+        rows.append(
+            f'<tr><td class="n">{escape(p.label)}</td><td>{p.crossbar}</td><td class="n">{p.bus_bytes}</td>{cycles}'
+            f'<td class="n">{p.data_bytes:,}</td><td class="n">{row.beside["linear"].call_bytes:,}</td>'
+            f'<td class="n">{row.extra_data_bytes:,}</td><td class="n">{row.attribute_bytes:,}</td>'
+            f'<td class="n">{row.register_bytes:,}</td></tr>'
+        )
+    head = "".join(
+        f'<th class="n">{name}</th><th class="n">bound</th>' for name in ("central", *BESIDE)
+    )
+    faster = sum(row.cycles < 1 for row in compared)
+    least, most = (pick(compared, key=lambda row: row.cycles) for pick in (min, max))
+    worst = max(compared, key=lambda row: row.attribute_bytes + row.extra_data_bytes)
+    return [
+        "<h2>What the paper argues against: synchronization by the memory</h2>",
+        (
+            "<p>Scheme <code>central</code>: the memory keeps for each entry how many reads of it are to come, a read waits in the "
+            "memory until there are some, and there is neither CALL nor WAIT. The order is that of linear. Each hop of a chain has "
+            f"an area of its own. Of {len(compared)} runs {faster} take fewer cycles than linear: {least.cycles - 1:+.1%} to "
+            f"{most.cycles - 1:+.1%}. What that costs most in memory is {_where(worst)}: {worst.extra_data_bytes:,} more bytes of "
+            f"partial sums and {worst.attribute_bytes:,} bytes of attributes, where linear has {worst.register_bytes:,} bytes of "
+            "sequence registers.</p>"
+        ),
+        f"<details><summary>{len(rows)} rows</summary>",
+        '<div class="wide"><table><tr><th class="n">layer</th><th>crossbar</th><th class="n">bus bytes</th>',
+        f'{head}<th class="n">data bytes</th><th class="n">CALL bytes of linear</th>',
+        '<th class="n">more partial-sum bytes</th><th class="n">attribute bytes</th><th class="n">register bytes</th></tr>',
+        *rows,
+        "</table></div></details>",
+    ]
+
+
+def _where(row: Central) -> str:
+    return f"layer {escape(row.run.label)} with {row.run.crossbar}"

@@ -24,10 +24,11 @@ from cim.emulator import layout
 from cim.emulator.prepare import prepare
 from cim.emulator.recording import Recording
 from cim.emulator.run import execute
+from cim.explore.central import Central, compare_central
 from cim.explore.claims import Claim, Compared, check_claims, compare_counts
 from cim.explore.figures import Timeline
 from cim.explore.mappings import mapping_tasks
-from cim.explore.measure import Point, Task, bus_runs, run_all, speedups
+from cim.explore.measure import BY_CALLS, Point, Task, bus_runs, run_all, speedups
 from cim.explore.networks import convolutions
 from cim.explore.past import Fit, HeldBack, fits, held_back
 from cim.explore.table1 import make_layer, read_counts, read_table
@@ -101,7 +102,7 @@ def run_paper(with_networks: bool = True) -> Results:
         networks=of_networks,
         sensitivity=sensitivity,
         mappings=mappings,
-        timelines=[timeline(scheme) for scheme in SCHEMES],
+        timelines=[timeline(scheme) for scheme in BY_CALLS],
         claims=check_claims(table1, of_networks, table2),
         fits=fits(sensitivity, SENSITIVITY),
     )
@@ -141,7 +142,7 @@ def _network_tasks(layers: dict[str, Layer]) -> list[Task]:
         for label, layer in layers.items()
         for crossbar in NETWORK_CROSSBARS
         if map_layer(layer, crossbar, crossbar).p_v > 1
-        for scheme in SCHEMES
+        for scheme in BY_CALLS
     ]
 
 
@@ -150,7 +151,7 @@ def _sensitivity_tasks(layers: dict[str, Layer]) -> list[Task]:
     return [
         _task(label, layers[label], 32, scheme, 32, runs)
         for label in SENSITIVE_LAYERS
-        for scheme in SCHEMES
+        for scheme in BY_CALLS
     ]
 
 
@@ -232,6 +233,7 @@ def paper_files(results: Results, folder: Path) -> dict[Path, bytes]:
     files[folder / "fig5.csv"] = points_csv(small)
     files[folder / "fig6.csv"] = points_csv(results.networks)
     files[folder / "fig7.csv"] = points_csv([p for p in results.table1 if p.scheme == "linear"])
+    files[folder / "central.csv"] = _central_csv(compare_central(results.table1))
     files[folder / "mappings.csv"] = points_csv(results.mappings)
     files[folder / "sensitivity.csv"] = points_csv(results.sensitivity)
     files[folder / "held_back.csv"] = _held_back_csv(
@@ -273,6 +275,21 @@ def _held_back_csv(rows: Sequence[HeldBack]) -> bytes:
             "best": row.best.scheme, "cycles": row.best.cycles, "lower_bound": row.best.lower_bound,
             "binding": row.best.binding, "fullest_channel": row.best.fullest_channel,
             "fullest_share": row.best.fullest_share,
+        }
+        for row in rows
+    ])  # fmt: skip
+
+
+def _central_csv(rows: Sequence[Central]) -> bytes:
+    return _csv([
+        {
+            "label": row.run.label, "crossbar": row.run.crossbar, "bus_bytes": row.run.bus_bytes, "cores": row.run.cores,
+            "cycles": row.run.cycles, "lower_bound": row.run.lower_bound,
+            **{f"{name}_cycles": p.cycles for name, p in row.beside.items()},
+            **{f"{name}_lower_bound": p.lower_bound for name, p in row.beside.items()},
+            "data_bytes": row.run.data_bytes, "call_bytes_linear": row.beside["linear"].call_bytes,
+            "extra_data_bytes": row.extra_data_bytes, "attribute_bytes": row.attribute_bytes,
+            "register_bytes": row.register_bytes,
         }
         for row in rows
     ])  # fmt: skip

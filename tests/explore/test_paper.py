@@ -9,6 +9,7 @@ import io
 import numpy as np
 import pytest
 
+from cim.codegen.schedule import SCHEMES
 from cim.emulator import layout
 from cim.explore import cli, figures, paper
 from cim.explore.claims import check_claims, compare_counts, memory_saved
@@ -26,7 +27,7 @@ def points():
             small = dataclasses.replace(row, input_h=4, input_w=9)
             layer = paper.layer_of(make_layer(small), "small")
             for crossbar in (32, 64, 128):
-                for scheme in ("sequential", "linear", "cyclic", "ring"):
+                for scheme in SCHEMES:
                     runs = paper.bus_runs((4, 32))
                     tasks.append(paper._task(str(row.layer), layer, crossbar, scheme, 32, runs))
     return [point for made in run_all(tasks) for point in made]
@@ -83,10 +84,14 @@ def test_files(points, tmp_path):
     results = paper.Results(points, compared, [], [], [], timelines, claims, [])
     page = paper_page(results, texts).decode()
     assert page.count("<figure>") == 4
+    central = [p for p in points if p.scheme == "central" and p.p_v > 1]
+    told = page[page.index("synchronization by the memory") :]
+    assert f"Of {len(central)} runs" in told
+    assert all(f"{p.cycles:,}</td>" in told for p in central)
     assert "http" not in page.replace("http://www.w3.org", "")  # the names of SVG's own namespaces
     rows = list(csv.DictReader(io.StringIO(paper.points_csv(points).decode())))
     assert len(rows) == len(points)
-    assert {row["scheme"] for row in rows} == {"sequential", "linear", "cyclic", "ring"}
+    assert {row["scheme"] for row in rows} == set(SCHEMES)
     assert float(rows[0]["speedup"]) == 1
 
 

@@ -18,6 +18,7 @@ def point(scheme, cycles, label="1", crossbar="32x32", bus=4, settings=(), p_v=P
         "cores": 2 * p_v, "lower_bound": cycles // 2, "binding": "r", "load_values": 1, "store_values": 1,
         "calls": 1, "data_bytes": 100, "call_bytes": 3, "fetch_bytes": 0, "fullest_channel": "r",
         "fullest_share": 0.5, "mapping": "im2col", "window": "1x1", "mvms": 1, "ifm_values": 1, "cells_used": 1.0,
+        "partial_sum_bytes": 0,
     }  # fmt: skip
     return Point(label, scheme, crossbar, bus, settings, p_v, 2, cycles=cycles, **(values | more))
 
