@@ -74,7 +74,10 @@ def layer_mode(layer: Layer, machine: Machine) -> NumericMode:
         raise error(
             f"layer '{layer.name}' has int32 outputs, and the machine '{machine.name}' has narrow partial "
             "sums (8 bits)",
-            notes=["give the layer an 8-bit output (QLinearConv), or set core.partial_sum=wide"],
+            notes=[
+                "give the layer an 8-bit output (a QuantizeLinear right behind it, or QLinearConv)",
+                "or leave it to the host (--host), or set core.partial_sum=wide",
+            ],
         )
     return NumericMode("i8n" if narrow else "i8", ifm, ofm)
 

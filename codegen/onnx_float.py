@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.codegen.layer import Layer
+from cim.codegen.layer import Activation, Layer
 from cim.codegen.onnx_affine import affine_after
 from cim.codegen.onnx_geometry import Geometry, geometry_of
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import (
+    Fused,
     Match,
     channel_bias,
     fused_activation,
@@ -38,15 +40,14 @@ def float_layer(graph: Graph, node: Node) -> Match:
     bias = _bias(graph, node, geometry)
     matrix = geometry.hwio(weights)
     if node.operator == "Gemm":
-        matrix = matrix * np.float32(node.attribute("alpha", 1.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = matrix * np.float32(node.attribute("alpha", 1.0))
+        if np.isfinite(matrix).all() and not np.isfinite(scaled).all():
+            raise NotMappedError("alpha", node.attribute("alpha"), "so that alpha * B is finite")
+        matrix = scaled
     axis = 1 if geometry.layout == "NCHW" else len(geometry.output_shape) - 1
-    affine = affine_after(graph, node.outputs[0], geometry.output_shape, axis)
-    fused = fused_activation(graph, affine.value, geometry.output_shape, axis)
-    scale, shift = affine.scale * fused.scale, affine.shift * fused.scale + fused.shift
-    if np.any(scale != 1):
-        matrix = (matrix * scale).astype(FLOAT)
-    if affine.nodes or fused.scale != 1 or fused.shift != 0:
-        bias = ((0 if bias is None else bias) * scale + shift).astype(FLOAT)
+    taken = _taken_in(graph, node.outputs[0], matrix, bias, geometry.output_shape, axis)
+    fused = taken.fused
     layer = Layer(
         name=node.name,
         operator=node.operator,
@@ -57,8 +58,8 @@ def float_layer(graph: Graph, node: Node) -> Match:
         output_shape=geometry.output_shape,
         input_dtype=FLOAT,
         output_dtype=FLOAT,
-        weights=matrix,
-        bias=None if bias is None else without_zeros(bias),
+        weights=taken.matrix,
+        bias=None if taken.bias is None else without_zeros(taken.bias),
         strides=geometry.strides,
         dilations=geometry.dilations,
         pads=geometry.pads,
@@ -66,7 +67,38 @@ def float_layer(graph: Graph, node: Node) -> Match:
         activation=fused.activation,
         quantization=None,
     )
-    return Match(layer, (node, *affine.nodes, *fused.nodes))
+    return Match(layer, (node, *taken.nodes, *fused.nodes))
+
+
+@dataclass(frozen=True)
+class _TakenIn:
+    """Weights and bias with what follows the sum in them, the nodes that it was, and the activation behind."""
+
+    matrix: NDArray[Any]
+    bias: NDArray[Any] | None
+    nodes: tuple[Node, ...]
+    fused: Fused
+
+
+def _taken_in(
+    graph: Graph, value: str, matrix: NDArray[Any], bias: NDArray[Any] | None,
+    shape: tuple[int, ...], axis: int,
+) -> _TakenIn:  # fmt: skip
+    """Folds arithmetic and activation into weights and bias; nothing where finite ones would become infinite."""
+    affine = affine_after(graph, value, shape, axis)
+    fused = fused_activation(graph, affine.value, shape, axis)
+    scale, shift = affine.scale * fused.scale, affine.shift * fused.scale + fused.shift
+    if not affine.nodes and fused.scale == 1 and fused.shift == 0:
+        return _TakenIn(matrix, bias, (), fused)
+    with np.errstate(over="ignore", invalid="ignore"):
+        folded = (matrix * scale).astype(FLOAT)
+        moved = ((0 if bias is None else bias) * scale + shift).astype(FLOAT)
+    if np.isfinite(folded).all() and np.isfinite(moved).all():
+        return _TakenIn(folded, moved, affine.nodes, fused)
+    plain = fused_activation(graph, value, shape, axis)
+    if plain.scale != 1 or plain.shift != 0:
+        plain = Fused(Activation(), (), value)
+    return _TakenIn(matrix, bias, (), plain)
 
 
 def _bias(graph: Graph, node: Node, geometry: Geometry) -> NDArray[Any] | None:
@@ -82,4 +114,8 @@ def _bias(graph: Graph, node: Node, geometry: Geometry) -> NDArray[Any] | None:
     if row is None:
         found = f"C of shape {shown(bias.shape)}"
         raise NotMappedError(found, "different from row to row", "one row vector")
-    return (row * np.float32(beta)).astype(FLOAT)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (row * np.float32(beta)).astype(FLOAT)
+    if np.isfinite(row).all() and not np.isfinite(scaled).all():
+        raise NotMappedError("beta", beta, "so that beta * C is finite")
+    return scaled

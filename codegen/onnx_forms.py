@@ -9,6 +9,7 @@ from cim.codegen.onnx_products import gemm, product
 from cim.codegen.onnx_reasons import NotMappedError
 from cim.codegen.onnx_rewrite import Replacement, Rewriter
 from cim.codegen.onnx_transposed import conv_transpose
+from cim.codegen.onnx_unquantized import unquantized
 
 
 def _transposed(graph: Graph, node: Node) -> Replacement | None:
@@ -18,12 +19,22 @@ def _transposed(graph: Graph, node: Node) -> Replacement | None:
         return None  # the importer asks again, for the reason
 
 
+def _first(*rewriters: Rewriter) -> Rewriter:
+    """What the first of several makes that makes anything."""
+
+    def rewrite(graph: Graph, node: Node) -> Replacement | None:
+        made = (rewriter(graph, node) for rewriter in rewriters)
+        return next((one for one in made if one is not None), None)
+
+    return rewrite
+
+
 REWRITERS: dict[str, Rewriter] = {
-    "Conv": unpadded,
+    "Conv": _first(unpadded, unquantized),
     "ConvInteger": unpadded,
     "ConvTranspose": _transposed,
-    "Gemm": gemm,
-    "MatMul": product,
+    "Gemm": _first(gemm, unquantized),
+    "MatMul": _first(product, unquantized),
     "MatMulInteger": product,
     "QLinearConv": unpadded,
     "QLinearMatMul": product,

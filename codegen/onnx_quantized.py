@@ -68,6 +68,10 @@ class Finish:
     nodes: tuple[Node, ...]
 
 
+class NotQuantizedError(NotMappedError):
+    """A layer of quantized operands whose result is not quantized at once."""
+
+
 def qdq_layer(graph: Graph, node: Node) -> Match:
     """The layer of a Conv, Gemm or MatMul between DequantizeLinear and QuantizeLinear.
 
@@ -77,7 +81,7 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
     source = graph.producer[node.input(1)]
     values = required_constant(graph, source.input(0), "weights")
     geometry = geometry_of(graph, node, x.name, values)
-    weights = Weights(values, *_weight_numbers(graph, source, values, geometry.axis))
+    weights = Weights(values, *weight_numbers(graph, source, values, geometry.axis))
     if node.operator == "Gemm" and node.attribute("alpha", 1.0) != 1.0:
         raise NotMappedError("alpha", node.attribute("alpha"), "1 in a quantized layer")
     unit = x.scale * weights.scale
@@ -271,7 +275,7 @@ def _quantize_node(graph: Graph, value: str) -> Node:
         found = f"used by {node.operator} '{node.name}'"
     else:
         found = f"used {len(graph.consumers(value))} times"
-    raise NotMappedError(f"value '{value}'", found, "used by one QuantizeLinear alone")
+    raise NotQuantizedError(f"value '{value}'", found, "used by one QuantizeLinear alone")
 
 
 def _scale(graph: Graph, value: str, role: str) -> np.float32:
@@ -292,7 +296,7 @@ def _zero_point(graph: Graph, value: str, role: str) -> int:
     return int(array.reshape(-1)[0])
 
 
-def _weight_numbers(
+def weight_numbers(
     graph: Graph, source: Node, values: NDArray[Any], axis: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Scales and zero points of the weights' DequantizeLinear, 1 or K each."""

@@ -68,10 +68,19 @@ Rewriter = Callable[[Graph, Node], Replacement | None]
 def rewritten(
     graph: Graph, rewriters: dict[str, Rewriter], infer: Callable[[onnx.ModelProto], onnx.ModelProto]
 ) -> Graph:  # fmt: skip
-    """The graph with every node replaced for which there is a replacement; `infer` finds shapes anew.
+    """The graph with every node replaced for which there is a replacement, and so on; `infer` finds shapes anew.
 
     Nodes that the user wants on the host stay.
     """
+    while (changed := _once(graph, rewriters, infer)) is not graph:
+        graph = changed
+    return graph
+
+
+def _once(
+    graph: Graph, rewriters: dict[str, Rewriter], infer: Callable[[onnx.ModelProto], onnx.ModelProto]
+) -> Graph:  # fmt: skip
+    """All replacements of one pass; the graph itself where there are none."""
     made: dict[Node, Replacement] = {}
     dropped: set[Node] = set()
     for node in graph.nodes:

@@ -244,3 +244,11 @@ def test_float16_goes_to_the_host():
     made = model([node], info[:1], info[1:], {"w": np.ones((2, 2), np.float16)})
     text = "MatMul 'n': the type of the input is float16, must be float32"
     assert reasons(imported(made)) == {"n": text}
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 3e38])
+def test_factors_that_make_infinite_weights_stay_what_they_are(name, number):
+    constants = {"w": np.full((3, 5), 9, F), "c": np.full(5, 9, F)}
+    found = imported(operator("Gemm", (4, 3), constants, **{name: number}))
+    assert f"Gemm 'n': {name} is " in reasons(found)["n"]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
+from cim.codegen.onnx_import import LayerUnit
 from tests.codegen.models import (
     evaluate,
     imported,
@@ -18,6 +19,7 @@ from tests.codegen.models import (
     reasons,
     reference,
     run,
+    run_whole,
     value,
 )
 
@@ -319,14 +321,6 @@ def test_bias_with_a_scale_for_all_channels():
             "the axis of w_scale is 1, must be 0 (the output channels)",
         ),
         (
-            {"activation": ("Sigmoid", [], {}, {})},
-            "value 's' is used by Sigmoid 'act', must be used by one QuantizeLinear alone",
-        ),
-        (
-            {"extra": (helper.make_node("Sigmoid", ["s"], ["z"], "other"),)},
-            "value 's' is used 2 times, must be used by one QuantizeLinear alone",
-        ),
-        (
             GEMM | {"attributes": {"alpha": 0.5}},
             "alpha is 0.5, must be 1 in a quantized layer",
         ),
@@ -375,3 +369,30 @@ def test_qdq_at_every_opset(opset):
     x = integers(np.random.default_rng(2), np.uint8, (1, 3, 5, 5))
     expected = run(made, {"x": x})[0].astype(int)
     assert np.abs(reference(layer, x).astype(int) - expected).max() <= 1
+
+
+@pytest.mark.parametrize("shape", [{}, GEMM, {"x_type": np.int8}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"activation": ("Sigmoid", [], {}, {})},
+        {"extra": (helper.make_node("Sigmoid", ["s"], ["z"], "other"),)},
+    ],
+)
+def test_a_result_that_is_not_quantized_at_once_is_an_integer_sum(shape, change):
+    """As in a residual block whose sum alone is quantized: the sums on the cores, in int32, scaled by the host."""
+    made = Qdq(**shape, **change).model()
+    found = imported(made)
+    (layer,) = found.layers
+    assert layer.operator in ("ConvInteger", "MatMulInteger")
+    assert layer.output_dtype == np.int32
+    assert sum(unit.macs for unit in found.units if not isinstance(unit, LayerUnit)) == 0
+    x = integers(
+        np.random.default_rng(2), shape.get("x_type", np.uint8), shape.get("x_shape", (1, 3, 5, 5))
+    )
+    outputs, _ = run_whole(made, {"x": x})
+    for got, want in zip(outputs, run(made, {"x": x}), strict=True):
+        if got.dtype == np.float32:
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+        else:
+            assert np.abs(got.astype(int) - want).max() <= 1

@@ -1,0 +1,72 @@
+"""A quantized layer whose float result others read: integer sums on the cores, scaled on the host.
+
+That is a Conv, Gemm or MatMul between DequantizeLinear nodes that no QuantizeLinear follows at once, as before the Add
+of a residual block where that is quantized as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+
+from cim.codegen.onnx_geometry import geometry_of
+from cim.codegen.onnx_graph import Graph, Node
+from cim.codegen.onnx_quantized import NotQuantizedError, qdq_layer, weight_numbers
+from cim.codegen.onnx_reasons import NotMappedError
+from cim.codegen.onnx_rewrite import Replacement
+
+KEPT = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
+def unquantized(graph: Graph, node: Node) -> Replacement | None:
+    """Replaces such a node by ConvInteger or MatMulInteger, Cast, Mul and Add; None for any other."""
+    sources = [graph.producer.get(node.input(i)) for i in (0, 1)]
+    if any(source is None or source.operator != "DequantizeLinear" for source in sources):
+        return None
+    try:
+        qdq_layer(graph, node)
+    except NotQuantizedError:
+        pass
+    except NotMappedError:
+        return None  # which the importer reports
+    else:
+        return None
+    x, w = (source for source in sources if source is not None)
+    weights = graph.constant(w.input(0))
+    x_scale = graph.constant(x.input(1))
+    assert weights is not None  # or there was another reason
+    assert x_scale is not None
+    if weights.dtype not in BYTES or graph.type(x.input(0)).dtype not in BYTES:
+        return None
+    axis = geometry_of(graph, node, x.input(0), weights).axis
+    scale, zero_point = weight_numbers(graph, w, weights, axis)
+    made = Replacement(graph, node)
+    alpha = beta = 1.0
+    attributes: dict[str, Any] = {}
+    if node.operator == "Conv":
+        operator, along = "ConvInteger", (-1, *[1] * (weights.ndim - 2))
+        attributes = {n: v for n in KEPT if (v := node.attribute(n)) is not None}
+    else:
+        operator, along = "MatMulInteger", (-1,)
+        alpha, beta = float(node.attribute("alpha", 1.0)), float(node.attribute("beta", 1.0))
+        weights = weights.T if axis == 0 else weights
+    zero = zero_point if zero_point.size > 1 else zero_point.reshape(())
+    inputs = [x.input(0), made.constant(weights, "weights"), x.input(2)]
+    inputs[2] = inputs[2] or made.constant(np.zeros((), graph.type(x.input(0)).dtype), "zero_point")
+    inputs.append(made.constant(zero.astype(weights.dtype), "zero_point"))
+    sums = made.add(operator, inputs, name=node.name, **attributes)
+    floats = made.add("Cast", [sums], to=onnx.TensorProto.FLOAT)
+    factor = np.float32(alpha) * x_scale.reshape(()) * scale
+    y = made.add("Mul", [floats, made.constant(factor.reshape(along), "factor")])
+    bias = node.input(2)
+    if bias and beta != 0:
+        if node.operator == "Conv":
+            bias = made.reshape(bias, along)
+        if beta != 1:
+            bias = made.add("Mul", [bias, made.constant(np.array(beta, np.float32), "beta")])
+        y = made.add("Add", [y, bias])
+    made.end(y, node.outputs[0])
+    return made
