@@ -123,16 +123,16 @@ def _joined(graph: Graph, unit: LayerUnit, parts: list[Part]) -> Iterator[Unit]:
         source = layer.input_name
         if layer.layout == "NCHW" and last - first < layer.input_shape[1]:
             if (first, last) not in picked:
-                picked[first, last] = f"{layer.name}/input_{first}_{last}"
+                picked[first, last] = graph.unused(f"{layer.name}/input_{first}_{last}")
                 yield _pick(graph, layer, first, last, picked[first, last])
             source = picked[first, last]
-        name = f"{layer.name}/{number}"
-        output = f"{layer.output_name}/{number}"
+        name = graph.unused(f"{layer.name}/{number}")
+        output = graph.unused(f"{layer.output_name}/{number}")
         graph.declare(output, layer.output_dtype, part.output_shape)
         names.append(output)
         yield LayerUnit(replace(part, name=name, input_name=source, output_name=output), unit.nodes)
     axis = 1 if layer.layout == "NCHW" else len(layer.output_shape) - 1
-    joined = f"{layer.name}/joined"
+    joined = graph.unused(f"{layer.name}/joined")
     yield _host(joined, helper.make_node("Concat", names, [layer.output_name], joined, axis=axis))
 
 
@@ -140,7 +140,9 @@ def _pick(graph: Graph, layer: Layer, first: int, last: int, name: str) -> HostN
     """Some channels of the input."""
     shape = (layer.input_shape[0], last - first, *layer.input_shape[2:])
     graph.declare(name, layer.input_dtype, shape)
-    indices = graph.declare_constant(f"{name}/channels", np.arange(first, last, dtype=np.int64))
+    indices = graph.declare_constant(
+        graph.unused(f"{name}/channels"), np.arange(first, last, dtype=np.int64)
+    )
     return _host(
         name, helper.make_node("Gather", [layer.input_name, indices], [name], name, axis=1)
     )

@@ -93,6 +93,7 @@ class Graph:
         self._values = {v.name: v for v in (*graph.value_info, *graph.output, *graph.input)}
         self._decoded: dict[str, NDArray[Any]] = {}
         every = _named(graph.node)
+        self._every = every
         self.producer = {name: node for node in every for name in node.outputs}
         self.nodes = tuple(self._live(every))
         self._uses: dict[str, list[Node]] = {}
@@ -150,6 +151,19 @@ class Graph:
         if info is None or info.type.WhichOneof("value") != "tensor_type":
             return TensorType(None, None)
         return TensorType(_dtype(info.type.tensor_type.elem_type), fixed_shape(info))
+
+    def unused(self, name: str) -> str:
+        """`name`, or something like it, that no node or value of the model has and that was not given before."""
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        values = {name for node in self._every for name in (*node.proto.input, *node.proto.output)}
+        named = {node.name for node in self._every}
+        return values | named | set(self.initializers) | set(self._values) | {""}
 
     def declare(self, value: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         """Say what a value is that no node of the model makes, but a layer or host node that was added."""

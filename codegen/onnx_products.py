@@ -182,7 +182,8 @@ class _Product:
         """The products of one entry `index` of the leading axes, joined along the others."""
         made, axis = self.made, len(index)
         if axis == self.w.ndim - 2:
-            return self._one(x, index, f"{made.node.name}/{'_'.join(map(str, index))}")
+            name = made.graph.unused(f"{made.node.name}/{'_'.join(map(str, index))}")
+            return self._one(x, index, name)
         parts = []
         for entry in range(self.w.shape[axis]):
             piece = x

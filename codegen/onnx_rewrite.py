@@ -59,7 +59,7 @@ class Replacement:
 
     def _fresh(self, role: str) -> str:
         number = len(self.nodes) + len(self.constants)
-        return f"{self.node.name}/{role}_{number}"
+        return self.graph.unused(f"{self.node.name}/{role}_{number}")
 
 
 Rewriter = Callable[[Graph, Node], Replacement | None]

@@ -29,6 +29,7 @@ PACKAGE = "rapidocr-onnxruntime==1.4.4"
 INSIDE = "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx"
 SETTINGS = ["core.crossbar=128x128"]
 IMAGE = (1, 3, 48, 192)
+TENSORFLOW = "needs pip install -e '.[tensorflow]'"
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,7 @@ def test_the_classifier_in_int8(classifier):
 @pytest.fixture(scope="module", params=["mobilenet", "resnet18"])
 def float_model(request):
     """A Keras model of 224x224 images as ONNX, and its number of layers."""
+    pytest.importorskip("tensorflow", reason=TENSORFLOW)
     made = networks._keras_to_onnx(networks._build(request.param))
     return made, {"mobilenet": 28, "resnet18": 21}[request.param]
 
@@ -119,6 +121,7 @@ def test_keras_networks_of_quantized_operators(float_model, tmp_path):
 
 def test_layers_of_mobilenet_have_the_counters_of_the_paper(tmp_path, monkeypatch):
     """Table I's layers are MobileNet's: each one out of the quantized Keras model, by the command lines, as Table II has it."""
+    pytest.importorskip("tensorflow", reason=TENSORFLOW)
     monkeypatch.chdir(tmp_path)
     networks.quantize(networks._keras_to_onnx(networks._build("mobilenet")), Path("m.onnx"))
     by_shape = {(one.image, one.matrix_shape): one.name for one in import_model("m.onnx").layers}

@@ -11,7 +11,8 @@ from cim.codegen import cli
 from cim.codegen.keras_import import is_keras
 from cim.diagnostics import CimError
 
-keras = pytest.importorskip("keras", reason="needs pip install -e '.[tensorflow]'")
+pytest.importorskip("tensorflow", reason="needs pip install -e '.[tensorflow]'")
+keras = pytest.importorskip("keras")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of TensorFlow and tf2onnx themselves
 SMALL = ["core.crossbar=16x16", "core.mvm_cycles=50"]
 

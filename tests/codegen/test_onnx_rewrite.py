@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+import cim
 from cim.diagnostics import CimError
 from tests.codegen.models import (
     imported,
@@ -527,3 +528,39 @@ def test_the_model_that_is_compared_with_is_the_given_one():
     found = imported(made)
     assert [node.op_type for node in found.graph.named_model().graph.node] == ["MatMul"]
     assert numpy_helper.to_array(found.graph.named_model().graph.initializer[0]).shape == (3, 4)
+
+
+def test_names_that_the_model_has_already():
+    """A model whose own values are called what a replacement or a folded part would be."""
+    rng = np.random.default_rng(0)
+    first = operator(
+        "MatMul", (4, 5), {"w": rng.normal(size=(2, 3, 4)).astype(F)}, inputs=["w", "x"]
+    )
+    own = [name for node in imported(first).graph.nodes for name in (node.name, *node.outputs)]
+    taken = [name for name in own if name.startswith("n/")]
+    assert len(taken) > 4
+    nodes = [
+        *first.graph.node,
+        *(
+            helper.make_node("Relu", ["x"], [name], f"r{i}")
+            for i, name in enumerate(dict.fromkeys(taken))
+        ),
+    ]
+    nodes += [
+        helper.make_node("Tanh", ["x"], [f"t{i}"], name)
+        for i, name in enumerate(dict.fromkeys(taken))
+    ]
+    outputs = [
+        *first.graph.output,
+        *(value(name, F, (4, 5)) for name in dict.fromkeys(taken)),
+        *(value(f"t{i}", F, (4, 5)) for i, _ in enumerate(dict.fromkeys(taken))),
+    ]
+    made = model(nodes, list(first.graph.input), outputs)
+    made.graph.initializer.extend(first.graph.initializer)
+    x = rng.normal(size=(4, 5)).astype(F)
+    for found, want in zip(run_whole(made, {"x": x})[0], run(made, {"x": x}), strict=True):
+        close(found, want)
+    program = cim.compile(made, settings=["core.crossbar=2x2", "core.count=2"], fold=True)
+    program.run(x, check=True)
+    names = [layer.name for layer in imported(made).layers]
+    assert len(set(names)) == len(names) == 2
