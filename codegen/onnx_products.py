@@ -91,8 +91,9 @@ def _dequantized(graph: Graph, node: Node, made: Replacement) -> Operands | None
     weights, scale = graph.constant(constant.input(0)), graph.constant(constant.input(1))
     assert weights is not None
     # The scales of the constant must lie along its rows (left) or columns (right).
-    axis = constant.attribute("axis", 1) % max(weights.ndim, 1)
-    if scale is None or (scale.size > 1 and axis != weights.ndim - (2 if on_left else 1)):
+    last = -2 if on_left else -1
+    along = constant.attribute("axis", 1) in (last, last + weights.ndim)
+    if scale is None or (scale.size > 1 and not along):
         return None
     inputs: dict[int, str] = {}
     for first, source, target in (

@@ -306,8 +306,8 @@ def weight_numbers(
     if source.input(2):
         zero_point = required_constant(graph, source.input(2), "w_zero_point").astype(np.int32)
     if max(scale.size, zero_point.size) > 1:
-        stated = source.attribute("axis", 1) % values.ndim
-        if stated != axis:
+        stated = source.attribute("axis", 1)
+        if stated not in (axis, axis - values.ndim):
             raise NotMappedError("the axis of w_scale", stated, f"{axis} (the output channels)")
     _require_channels(scale, "w_scale", values.shape[axis])
     _require_channels(zero_point, "w_zero_point", values.shape[axis])

@@ -140,8 +140,8 @@ def _dequantized(
         if array is None:
             raise NotMappedError(f"'{name}'", "computed at run time", "constant")
         if array.size > 1:
-            axis = source.attribute("axis", 1) % weights.ndim
-            if axis != 1 or source.attribute("block_size", 0):
+            axis = source.attribute("axis", 1)
+            if axis not in (1, 1 - weights.ndim) or source.attribute("block_size", 0):
                 raise NotMappedError("the axis of w_scale", axis, "1 (the output channels)")
             array = np.tile(array, groups)
         inputs.append(made.constant(array, "numbers"))

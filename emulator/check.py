@@ -79,7 +79,13 @@ def check_network(
     two steps of an output that comes out of a DequantizeLinear (`steps`, by name). Raises `Mismatch`.
     """
     names = [tensor.name for tensor in network.outputs]
-    wanted = session.run(names, inputs)
+    try:
+        wanted = session.run(names, inputs)
+    except Exception as problem:
+        first = str(problem).strip().split("\n")[0]
+        raise error(
+            f"onnxruntime cannot run the model to compare with: {first}", where=where
+        ) from problem
     tolerance = NETWORK_TOLERANCE["quantized" if quantized else "f32"]
     for name, want in zip(names, wanted, strict=True):
         got = outputs[name]

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import cim
@@ -57,6 +57,16 @@ def test_the_models_themselves_are_right(number, tmp_path):
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(range(len(MODELS))), st.integers(0, 2**32 - 1), st.integers(1, 3))
+# What was once a traceback, or a wrong number.
+@example(1, 203, 1)
+@example(0, 478, 1)
+@example(1, 801, 1)
+@example(0, 100290, 1)
+@example(1, 202089, 1)
+@example(1, 300627, 1)
+@example(1, 301889, 1)
+@example(1, 302035, 1)
+@example(0, 900506, 1)
 def test_mutants(capsys, number, seed, count):
     with TemporaryDirectory() as folder, np.errstate(all="ignore"):
         code = compile_and_run(mutate(MODELS[number], seed, count), folder)
