@@ -67,6 +67,12 @@ SECTION_OPENERS = (".core", ".crossbar", ".text", ".region", ".section", ".data"
 REPT = f"{DEFINED}rept"  # the counter of .rept; no source can write such a name
 Node = Statement | Let | For | If
 MAX_NESTED = 64
+ENDS = {".for": ".endfor", ".rept": ".endr"}
+
+
+def _opener(block: For) -> str:
+    """The directive that began a loop."""
+    return ".rept" if block.name in (REPT, ".rept") else ".for"
 
 
 class _Stop(Exception):
@@ -142,7 +148,7 @@ class _Reader:
             text = block.where.source.line(block.where.line)
             word = text.split()[0]
             start = text.index(word) + 1
-            end = {".for": ".endfor", ".rept": ".endr"}.get(word.lower(), ".endif")
+            end = ENDS.get(word.lower(), ".endif")
             yield Diagnostic(f"{word} has no {end}", block.where.columns(start, start + len(word)))
 
     def _push(self, block: For | If, body: list[Node]) -> None:
@@ -161,8 +167,13 @@ class _Reader:
     def _pop(self, tree: Line, kind: type, opener: str) -> None:
         if not self.open or not isinstance(self.open[-1], kind):
             raise _Stop(f"{tree.op} without {opener}", tree.op_place)
-        self.open.pop()
+        block = self.open.pop()
         self.bodies.pop()
+        if isinstance(block, For) and opener != _opener(block):
+            raise _Stop(
+                f"{_opener(block)} must end with {ENDS[_opener(block)]}, not {tree.op}",
+                tree.op_place,
+            )
 
     def _for(self, where: Where, tree: Line) -> None:
         match tree.operands:

@@ -24,6 +24,7 @@ from cim.isa.load import load_isa
 CLOSERS = {".endfor": (".for",), ".endr": (".rept", ".irp"), ".endif": (".if", ".ifdef", ".ifndef"),
            ".endm": (".macro",), ".endmacro": (".macro",)}  # fmt: skip
 OPENERS = frozenset(opener for openers in CLOSERS.values() for opener in openers)
+LOOP_ENDS = {".endfor", ".endr"}
 MIDDLES = (".elif", ".else")
 TEXTUAL = (
     ".macro",
@@ -32,6 +33,11 @@ TEXTUAL = (
     ".irp",
     ".include",
 )  # read by the preprocessor, which has no tokens
+
+
+def _end_of(opener: str) -> str:
+    """The directive that ends a block."""
+    return next(end for end, openers in CLOSERS.items() if opener in openers)
 
 
 @dataclass(frozen=True)
@@ -111,8 +117,7 @@ class _Formatter:
         """Report blocks without an end."""
         for word, span in self.open:
             if not self.may_be_split:
-                end = next(end for end, openers in CLOSERS.items() if word in openers)
-                self.found.append(Diagnostic(f"{word} has no {end}", span))
+                self.found.append(Diagnostic(f"{word} has no {_end_of(word)}", span))
 
     def _is_content(self, word: str) -> bool:
         """Whether the statement makes bytes, as instructions, data and calls of macros do."""
@@ -130,6 +135,10 @@ class _Formatter:
         elif word in (".endm", ".endmacro") and any(opener == ".macro" for opener, _ in self.open):
             while self.open.pop()[0] != ".macro":  # blocks that the macro only begins
                 pass
+        elif self.open and not self.may_be_split and {word, _end_of(self.open[-1][0])} <= LOOP_ENDS:
+            opener, _ = self.open.pop()
+            message = f"{opener} must end with {_end_of(opener)}, not {word}"
+            self.found.append(Diagnostic(message, self._span(number, text)))
         elif not self.may_be_split:
             openers = " or ".join(CLOSERS[word])
             self.found.append(Diagnostic(f"{word} without {openers}", self._span(number, text)))
