@@ -356,22 +356,22 @@ def grant(s, v, number, now):
 def arbitrate(s, v, now):
     """Grant every channel that can be, and find out when the next one can."""
     at = 1
+    kept = 0
     while at <= s.asked[0]:  # a grant may add one
         number = s.asked[at]
-        if s.channels[number].free <= now and room_at(s, number, now) <= now:
-            grant(s, v, number, now)
-        at += 1
-    # A grant on one channel makes room on another, so the next cycles are found after all grants.
-    retry = NEVER
-    kept = 0
-    for at in range(1, s.asked[0] + 1):
-        number = s.asked[at]
         channel = s.channels[number]
+        if channel.free <= now and room_at(s, number, now) <= now:
+            grant(s, v, number, now)
         if channel.pending > 0:
             kept += 1
             s.asked[kept] = number
-            retry = min(retry, max(channel.free, room_at(s, number, now)))
         else:
             channel.listed = 0
+        at += 1
     s.asked[0] = kept
+    # A grant on one channel makes room on another, so the next cycles are found after all grants.
+    retry = NEVER
+    for at in range(1, kept + 1):
+        number = s.asked[at]
+        retry = min(retry, max(s.channels[number].free, room_at(s, number, now)))
     s.scalars[RETRY] = retry

@@ -71,10 +71,10 @@ NEVER = 2**41
 
 # --- the calendar of events -----------------------------------------------------------------------------
 # A list of events for each of the cycles ahead, at the place of the cycle modulo SPAN: one array of words.
-SPAN = 64 * 64
+SPAN = 64 * 32
 PRESENT = 0  # the cycle in progress; -1 at start
 FREE_NODE = 1  # the first node that is in no list
-SUMMARY = 2  # a bit for each of the 64 words of the next part that is not 0
+SUMMARY = 2  # a bit for each word of the next part that is not 0
 USED = 3  # a bit for each list that has nodes
 LISTS = USED + SPAN // 64  # the first node of each list, 0 for none
 NODES = LISTS + SPAN  # of two words: the event's key, and the next node
