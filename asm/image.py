@@ -101,7 +101,7 @@ class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     strides: list[Natural]
     dilations: list[Natural]
     pads: list[Natural]
-    activation: Literal["none", "relu", "leaky_relu", "clip"] = "none"
+    activation: Literal["none", "relu", "leaky_relu", "clip", "hard_swish"] = "none"
     alpha: float = 0.0
     scheme: Literal["sequential", "linear", "cyclic", "ring", "central"]
     vertical_groups: Natural

@@ -274,6 +274,13 @@ class _Emitter(Placed):
         elif kind in ("relu", "leaky_relu"):
             yield f"gpeu.{'relu' if kind == 'relu' else 'lrelu'} rb, ob"
             source = "rb"
+        elif kind == "hard_swish":  # ob * min(max(ob / 6 + 0.5, 0), 1)
+            yield f"gpeu.mul rb, ob, {_number(1 / 6)}"
+            yield "gpeu.add rb, rb, 0.5"
+            yield "gpeu.max rb, rb, 0.0"
+            yield "gpeu.min rb, rb, 1.0"
+            yield "gpeu.mul rb, ob, rb"
+            source = "rb"
         low, high = self.requantization.clip
         if low is not None:
             yield f"gpeu.max rb, {source}, {_number(low)}"

@@ -14,7 +14,7 @@ from cim.isa.numerics import SHORT_NAMES
 
 @dataclass(frozen=True)
 class Activation:
-    """`kind` is none, relu, leaky_relu or clip (to `low`..`high`, may be infinite).
+    """`kind` is none, relu, leaky_relu, clip (to `low`..`high`, may be infinite) or, of a float layer, hard_swish.
 
     Below 0 a leaky_relu has the slope `alpha`, or where `slopes` are given one of them per output channel.
     """

@@ -73,7 +73,7 @@ class Fused:
 
 
 def fused_activation(graph: Graph, value: str, shape: tuple[int, ...], axis: int) -> Fused:
-    """The Relu, LeakyRelu, PRelu, Clip or HardSigmoid that alone uses `value`, else no activation.
+    """The Relu, LeakyRelu, PRelu, Clip, HardSigmoid or HardSwish that alone uses `value`, else no activation.
 
     `axis` is the channel axis of the value's `shape`. A HardSigmoid has scale and shift of its own.
     """
@@ -109,6 +109,8 @@ def _slopes(graph: Graph, node: Node, shape: tuple[int, ...], axis: int) -> Acti
 def _activation(graph: Graph, node: Node) -> Activation | None:
     if node.operator == "Relu":
         return Activation("relu")
+    if node.operator == "HardSwish":
+        return Activation("hard_swish")
     if node.operator == "LeakyRelu":
         alpha = float(node.attribute("alpha", float(np.float32(0.01))))
         return Activation("leaky_relu", alpha=alpha) if np.isfinite(alpha) else None

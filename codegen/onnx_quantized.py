@@ -97,8 +97,8 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
         value = add.outputs[0]
     axis = 1 if geometry.layout == "NCHW" else len(geometry.output_shape) - 1
     fused = fused_activation(graph, value, geometry.output_shape, axis)
-    if fused.scale != 1 or fused.shift != 0:
-        fused = Fused(Activation(), (), value)  # only float weights can take it in
+    if fused.scale != 1 or fused.shift != 0 or fused.activation.kind == "hard_swish":
+        fused = Fused(Activation(), (), value)  # only float layers can have it
     quantize = _quantize_node(graph, fused.value)
     output = Output(
         quantize.outputs[0],

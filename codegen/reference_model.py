@@ -146,6 +146,8 @@ class _Builder:
             return self.node("PRelu", [value, "slope"], output)
         if activation.kind == "leaky_relu":
             return self.node("LeakyRelu", [value], output, alpha=float(activation.alpha))
+        if activation.kind == "hard_swish":
+            return self.node("HardSwish", [value], output)
         if activation.kind == "clip":
             bounds = [
                 self.constant(name, np.float32(bound)) if np.isfinite(bound) else ""

@@ -208,6 +208,8 @@ def _float(
         return np.maximum(y, 0)
     if layer.activation == "leaky_relu":
         return np.where(y >= 0, y, y * _slopes(layer, numbers).astype(np.float64))
+    if layer.activation == "hard_swish":
+        return np.asarray(y * np.clip(y / 6 + 0.5, 0, 1))
     return np.minimum(np.maximum(y, numbers.get("low", -np.inf)), numbers.get("high", np.inf))
 
 

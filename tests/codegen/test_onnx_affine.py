@@ -55,7 +55,7 @@ def chains(draw):
     return (
         draw(st.sampled_from(sorted(PRODUCTS))), draw(st.lists(steps, max_size=4)),
         draw(st.sampled_from(["number", "channels", "all"])),
-        draw(st.sampled_from(["none", "Relu", "PRelu", "PRelu one", "HardSigmoid", "Clip"])),
+        draw(st.sampled_from(["none", "Relu", "PRelu", "PRelu one", "HardSigmoid", "HardSwish", "Clip"])),
     )  # fmt: skip
 
 

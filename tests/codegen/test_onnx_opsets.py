@@ -99,6 +99,7 @@ def cases(opset):
         ("Relu", {}),
         ("LeakyRelu", {"alpha": 0.2}),
         ("HardSigmoid", {"alpha": 0.3}),
+        *([("HardSwish", {})] if opset >= 14 else []),
         ("Identity", {}),
         ("Dropout", {}),
     ):
