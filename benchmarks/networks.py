@@ -20,6 +20,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+import onnx
 
 from cim.explore import networks
 
@@ -37,7 +38,7 @@ def timed(*command: str) -> tuple[float, float]:
 
 def make(name: str, path: Path) -> None:
     """Write the quantized model."""
-    networks.quantize(networks._keras_to_onnx(networks._build(name)), path)  # noqa: SLF001
+    onnx.save(networks.quantized_model(name), str(path))
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         np.save(
-            folder / "x.npy", np.random.default_rng(1).normal(size=(1, 3, 224, 224)).astype("f4")
+            folder / "x.npy", np.random.default_rng(1).normal(size=(1, 224, 224, 3)).astype("f4")
         )
         for name, targets in TARGETS.items():
             model = folder / f"{name}.onnx"

@@ -209,9 +209,9 @@ def deadlock(prepared: Prepared, cores: NDArray[Any], cycle: int) -> DeadlockErr
     if len(blocked) > CORES_SHOWN:
         notes.append(Note(f"and {len(blocked) - CORES_SHOWN} more"))
     waits = "waits" if len(blocked) == 1 else "wait"
-    taking = [waits_in_memory(prepared, cores, core) for core in blocked]
-    for_what = (
-        "valid entries" if all(taking) else "CALLs or valid entries" if any(taking) else "CALLs"
+    waiting = cores["waiting"][blocked].astype(bool)
+    for_what = " or ".join(
+        [*(["CALLs"] if waiting.any() else []), *([] if waiting.all() else ["valid entries"])]
     )
     problem = DeadlockError([
         Diagnostic(
@@ -231,8 +231,8 @@ def deadlock(prepared: Prepared, cores: NDArray[Any], cycle: int) -> DeadlockErr
 def _blocked_notes(
     prepared: Prepared, cores: NDArray[Any], core: int, sources: Sources
 ) -> list[Note]:
-    if waits_in_memory(prepared, cores, core):
-        return _taking_notes(prepared, cores, core, sources)
+    if not cores[core]["waiting"]:
+        return _memory_notes(prepared, cores, core, sources)
     pc = int(cores[core]["pc"]) - prepared.span(core)[0]
     goal, now = int(cores[core]["goal"]), int(cores[core]["seq_nr"])
     notes = [
@@ -261,25 +261,27 @@ def _blocked_notes(
     return notes
 
 
-def waits_in_memory(prepared: Prepared, cores: NDArray[Any], core: int) -> bool:
-    """Whether a blocked core is at a TAKE."""
-    return bool(prepared.program[int(cores[core]["pc"])]["op"] == layout.LOAD)
-
-
-def _taking_notes(
+def _memory_notes(
     prepared: Prepared, cores: NDArray[Any], core: int, sources: Sources
 ) -> list[Note]:
-    """Who makes the entries valid that a TAKE waits for."""
-    take = prepared.program[int(cores[core]["pc"])]
-    begin, stop = bytes_of(prepared, take)
+    """A core whose access never ends: a TAKE that the memory holds back, or what finds the memory full of such."""
+    begin, stop = bytes_of(prepared, prepared.program[int(cores[core]["pc"])])
     pc = int(cores[core]["pc"]) - prepared.span(core)[0]
+    is_held = bool(cores[core]["held"])
+    why = (
+        f"not all entries of bytes {begin:#x} to {stop - 1:#x} are valid"
+        if is_held
+        else "the memory takes no more reads while those of TAKEs wait in it (memory.read_outstanding)"
+    )
     notes = [
         Note(
             f"{core_text(prepared, core)} is blocked at {place(prepared, core, pc)}: "
-            f"{instruction_text(prepared, core, pc)}: not all entries of bytes {begin:#x} to {stop - 1:#x} are valid",
+            f"{instruction_text(prepared, core, pc)}: {why}",
             sources.span(prepared, core, pc),
         )
     ]
+    if not is_held:
+        return notes
     return notes + [Note(line) for line in who_puts(prepared, cores, begin, stop)]
 
 

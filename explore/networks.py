@@ -7,18 +7,18 @@ quantizer needs to see; batch normalization keeps its identity, so that folding 
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
+from cim.codegen.keras_import import keras_to_onnx
 from cim.codegen.layer import Layer
 from cim.codegen.onnx_import import import_model
+from cim.codegen.onnx_load import load_graph
+from cim.codegen.quantize import quantized
 from cim.diagnostics import error
 
-OPSET = 17
 IMAGE = (224, 224, 3)
 NETWORKS = ("mobilenet", "resnet18")
 
@@ -28,10 +28,7 @@ def network_layers(name: str) -> list[Layer]:
 
     Raises `CimError` where TensorFlow is not installed.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.onnx"
-        quantize(_keras_to_onnx(_build(name)), path)
-        return list(import_model(path).layers)
+    return list(import_model(quantized_model(name)).layers)
 
 
 def convolutions() -> dict[str, Layer]:
@@ -52,6 +49,17 @@ def convolutions() -> dict[str, Layer]:
             label = f"{network} {ky}x{kx}x{channels * layer.groups}x{outputs} at {height}x{width}"
             found[label + (f" in {layer.groups} groups" if layer.groups > 1 else "")] = layer
     return found
+
+
+def float_model(name: str) -> onnx.ModelProto:
+    """A network with one image [1][height][width][channel] as input. Raises `CimError` without TensorFlow."""
+    return keras_to_onnx(_build(name), {})
+
+
+def quantized_model(name: str) -> onnx.ModelProto:
+    """The same in int8, calibrated with a few random images."""
+    images = np.random.default_rng(0).normal(size=(2, *IMAGE)).astype(np.float32)
+    return quantized(load_graph(float_model(name)), images)
 
 
 def _build(name: str) -> Any:
@@ -105,45 +113,3 @@ def _resnet18(keras: Any) -> Any:
             x = layers.ReLU()(layers.Add()([y, shortcut]))
     x = layers.GlobalAveragePooling2D()(x)
     return keras.Model(inputs, layers.Dense(1000)(x))
-
-
-def _keras_to_onnx(model: Any) -> onnx.ModelProto:
-    import tensorflow as tf
-    import tf2onnx
-
-    signature = [tf.TensorSpec((1, *IMAGE), tf.float32, name="x")]
-    function = tf.function(lambda x: model(x, training=False), input_signature=signature)
-    made, _ = tf2onnx.convert.from_function(
-        function, input_signature=signature, opset=OPSET, inputs_as_nchw=["x"]
-    )
-    onnx.checker.check_model(made)
-    return made
-
-
-class _Calibration:
-    """A few random images for the quantizer."""
-
-    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
-        rng = np.random.default_rng(0)
-        self.feeds = iter([{name: rng.normal(size=shape).astype(np.float32)} for _ in range(2)])
-
-    def get_next(self) -> dict[str, np.ndarray] | None:
-        """The next image, None at the end."""
-        return next(self.feeds, None)
-
-
-def quantize(model: onnx.ModelProto, path: Path) -> None:
-    """Static int8 quantization by onnxruntime, with QuantizeLinear and DequantizeLinear around operators."""
-    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
-    from onnxruntime.quantization.shape_inference import quant_pre_process
-
-    value = model.graph.input[0]
-    shape = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-    source = path.with_suffix(".float.onnx")
-    onnx.save(model, str(source))
-    prepared = path.with_suffix(".prepared.onnx")
-    quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
-    quantize_static(
-        str(prepared), str(path), _Calibration(value.name, shape), quant_format=QuantFormat.QDQ,
-        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
-    )  # fmt: skip

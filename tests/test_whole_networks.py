@@ -83,12 +83,21 @@ def test_the_classifier_in_int8(classifier):
 def float_model(request):
     """A Keras model of 224x224 images as ONNX, and its number of layers."""
     pytest.importorskip("tensorflow", reason=TENSORFLOW)
-    made = networks._keras_to_onnx(networks._build(request.param))
-    return made, {"mobilenet": 28, "resnet18": 21}[request.param]
+    return networks.float_model(request.param), {"mobilenet": 28, "resnet18": 21}[request.param]
 
 
 def pictures(count):
-    return np.random.default_rng(1).normal(size=(count, 3, 224, 224)).astype(np.float32)
+    return np.random.default_rng(1).normal(size=(count, 224, 224, 3)).astype(np.float32)
+
+
+class Calibration:
+    """Two pictures for the quantizer."""
+
+    def __init__(self, name):
+        self.feeds = iter([{name: pictures(1)} for _ in range(2)])
+
+    def get_next(self):
+        return next(self.feeds, None)
 
 
 def test_keras_networks_in_float(float_model):
@@ -109,7 +118,7 @@ def test_keras_networks_of_quantized_operators(float_model, tmp_path):
     quant_pre_process(
         str(tmp_path / "float.onnx"), str(tmp_path / "ready.onnx"), skip_symbolic_shape=True
     )
-    calibration = networks._Calibration(made.graph.input[0].name, (1, 3, 224, 224))
+    calibration = Calibration(made.graph.input[0].name)
     quantize_static(
         str(tmp_path / "ready.onnx"), str(tmp_path / "int8.onnx"), calibration,
         quant_format=QuantFormat.QOperator, activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
@@ -123,7 +132,7 @@ def test_layers_of_mobilenet_have_the_counters_of_the_paper(tmp_path, monkeypatc
     """Table I's layers are MobileNet's: each one out of the quantized Keras model, by the command lines, as Table II has it."""
     pytest.importorskip("tensorflow", reason=TENSORFLOW)
     monkeypatch.chdir(tmp_path)
-    networks.quantize(networks._keras_to_onnx(networks._build("mobilenet")), Path("m.onnx"))
+    onnx.save(networks.quantized_model("mobilenet"), "m.onnx")
     by_shape = {(one.image, one.matrix_shape): one.name for one in import_model("m.onnx").layers}
     rows = {row.layer: row for row in read_table()}
     counts = [count for count in read_counts() if count.crossbar >= 64]

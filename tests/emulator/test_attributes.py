@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from emulator_cycle_model import Step, simulate
-from emulator_images import Core, load, make_image, mvm, region, store, wait, word
+from emulator_images import Core, gpeu, load, make_image, mvm, region, store, wait, word
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_programs import machines
@@ -157,3 +157,19 @@ def test_the_debugger_names_who_has_the_put() -> None:
     said = "\n".join(session(make_image(cores, extensions=EXTENSIONS), "until 2", "why first"))
     assert "its entries, bytes 0x0 to 0xf, must be valid:" in said
     assert "core 1 'second' has executed 0 of its 1 PUTs there" in said
+
+
+def test_a_memory_full_of_takes_is_a_deadlock_of_its_own() -> None:
+    """The core that has the PUT cannot read what it needs for it."""
+    cores = [
+        Core([take("pb", 0, 4, 0)], name="first"),
+        Core([gpeu("clr", "pb", 4), load("ib", 0, 4, 64), put(0, "ob", 0, 4, 1)], name="second"),
+    ]
+    settings_ = ["memory.read_outstanding=1"]
+    with pytest.raises(DeadlockError) as raised:
+        run_image(make_image(cores, extensions=EXTENSIONS, settings=settings_))
+    text = "\n".join(note.message for note in raised.value.diagnostics[0].notes)
+    assert "core 0 'first' is blocked at instruction 0 (test.s:1)" in text
+    assert "core 1 'second' is blocked at instruction 1 (test.s:2)" in text
+    assert "the memory takes no more reads while those of TAKEs wait in it" in text
+    run_image(make_image(cores, extensions=EXTENSIONS, settings=["memory.read_outstanding=2"]))
