@@ -85,6 +85,8 @@ struct Decoder {
     Operation operator()(std::uint64_t word) const {
         const cim_instruction in = cim_decode(word);
         switch (in.kind) {
+            case CIM_TAKE:  // of an extension: no image that names one is read
+            case CIM_PUT:
             case CIM_ILLEGAL: return fault(Exception::IllegalInstruction);
             case CIM_LOAD:
             case CIM_STORE: return memory_access(in);

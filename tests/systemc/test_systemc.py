@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emulator_images import Core, call, gpeu, load, make_image, mvm, region, store, wait
+from emulator_images import Core, call, gpeu, load, make_image, mvm, region, store, wait, word
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from random_programs import DATA, systems, words_of
@@ -88,6 +88,12 @@ def test_random_values(model, tmp_path):
             )  # fmt: skip
     outcomes = check(model, images, tmp_path)
     assert {outcome.told["end"] for outcome in outcomes} >= {"done", "fault"}
+
+
+def test_words_of_an_extension_are_illegal_without_it(model, tmp_path):
+    words = [word("take", "pb", 0, 1, 0), word("put", 0, "pb", 0, 1, 1)]
+    for outcome in check(model, [make_image([Core([one])]) for one in words], tmp_path):
+        assert outcome.told["exception"] == "illegal_instruction"
 
 
 ZEROS = [0.0, -0.0, np.nan, 1.0, np.inf, -np.inf]
