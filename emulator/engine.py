@@ -35,14 +35,14 @@ from cim.emulator.layout import (
     OB, OFFSET, PAUSED, PRESENT, R, RETRY, STOP_AT, STORE, SUMS_FIT, TRACED, VALUES, WAIT, Y_ZP,
 )  # fmt: skip
 from cim.emulator.values import (
-    OPTIONS, gpeu_f32, gpeu_int32, gpeu_int64, inlined, written_out, mvm_f32, mvm_int, mvm_wide,
+    OPTIONS, gpeu_f32, gpeu_int32, gpeu_int64, inlined, mvm_f32, mvm_int, mvm_wide,
 )  # fmt: skip
 
 
 # --- instructions ------------------------------------------------------------------------------------------
 
 
-@written_out
+@inlined
 def execute_gpeu(s, v, me, instruction):
     op, length = instruction.op, np.int64(instruction.hi)
     beside = instruction.source == FROM_BUFFER  # there is a second operand
@@ -67,7 +67,7 @@ def execute_gpeu(s, v, me, instruction):
         gpeu_int64(op, x, z, out, length, kind, mul_pos, mul_neg, v.parameters[me, Y_ZP])
 
 
-@written_out
+@inlined
 def execute_mvm(s, v, me, core):
     ib, ob = s.scalars[IB], s.scalars[OB]
     if s.scalars[IS_FLOAT]:
@@ -126,7 +126,7 @@ def trace_reserve(s):
     return 2 * s.channels.size + 4 * s.cores.size + 64
 
 
-@written_out
+@inlined
 def advance(s, v, me, now):
     """Run a core, whose last instruction completed at `core.time`, up to where it depends on others."""
     core = s.cores[me]
@@ -194,7 +194,7 @@ def advance(s, v, me, now):
         push(s.heap, s.calendar, limit + 1, PAST_LIMIT, me)
 
 
-@written_out
+@inlined
 def handle(s, v, kind, number, now):
     """One event that is no fault."""
     if ASK_READ <= kind <= ASK_WRITE:

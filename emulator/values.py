@@ -19,9 +19,6 @@ jitted = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
 # A function of the whole state is inlined: passing it copies hundreds of words.
 inlined = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True, **OPTIONS)
 
-# The same before types are known. It takes less time to compile, for large functions with a single call alone.
-written_out = njit(inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)
-
 # 256 products of an 8-bit input and a 16-bit cell fit an int32 (256 * 255 * 32768 < 2**31).
 EXACT_ROWS = 256
 
