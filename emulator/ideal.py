@@ -88,34 +88,31 @@ def _measure_accesses(
     prepared: Prepared, machine: Machine, chosen: NDArray[np.intp], cycles: NDArray[np.int64],
     alone: Callable[[NDArray[np.int64], Machine], NDArray[np.int64]],
 ) -> Traffic:  # fmt: skip
-    """Fill in the cycles of some accesses; how they are split depends on where in a 4 KiB page they begin."""
+    """Fill in the cycles of some accesses."""
     program = prepared.program
     elements = program["hi"][chosen].astype(np.int64) - program["lo"][chosen]
     sizes = elements * prepared.kinds["bytes"][program["buffer"][chosen]]
-    keys, back, times = np.unique(
-        sizes * BOUNDARY + program["arg"][chosen] % BOUNDARY,
-        return_inverse=True,
-        return_counts=True,
-    )
-    parts = split(keys % BOUNDARY, keys // BOUNDARY, machine.bus.width_bytes)
-    cycles[chosen] = alone(parts, machine)[back]
+    begins = program["arg"][chosen].astype(np.int64)
+    parts = split(begins, sizes, machine.bus.width_bytes)
+    cycles[chosen] = alone(parts, machine)
     return Traffic(
         elements=int(elements.sum()),
         bytes=int(sizes.sum()),
-        bursts=int(((parts > 0).sum(axis=0) * times).sum()),
-        beats=int((parts.sum(axis=0) * times).sum()),
+        bursts=int(np.count_nonzero(parts)),
+        beats=int(parts.sum()),
     )
 
 
 def split(begin: NDArray[np.int64], size: NDArray[np.int64], width: int) -> NDArray[np.int64]:
     """Beats of the bursts of accesses: [burst][access], 0 where an access has no such burst."""
     stop = begin + size
-    begin = begin.copy()
+    beat = width.bit_length() - 1  # its logarithm
     rows = []
     while (begin < stop).any():
-        longest = (begin // width + BEATS_LIMIT) * width
-        end = np.minimum(stop, np.minimum(longest, (begin // BOUNDARY + 1) * BOUNDARY))
-        rows.append(np.where(begin < stop, -(-end // width) - begin // width, 0))
+        # As in `layout.burst_stop`.
+        longest = (begin & -width) + BEATS_LIMIT * width
+        end = np.minimum(stop, np.minimum(longest, (begin & -BOUNDARY) + BOUNDARY))
+        rows.append(np.where(begin < stop, (end - 1 >> beat) - (begin >> beat) + 1, 0))
         begin = np.maximum(begin, end)
     return np.array(rows, dtype=np.int64).reshape(len(rows), begin.size)
 
