@@ -35,6 +35,10 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
     TensorFlow is not installed, the model cannot be read or converted, or a size is unknown.
     """
     where = str(source) if isinstance(source, str | os.PathLike) else str(source.name)
+    if isinstance(source, str | os.PathLike) and not Path(source).exists():
+        raise error(
+            "cannot read: No such file or directory", where=where
+        )  # before seconds of imports
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # no news of missing GPUs
     try:
         import tensorflow as tf

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,8 +66,13 @@ def _check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise error("is a file; the results need a folder", where=str(folder))
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise error(f"cannot be made or written: {there} does not allow it", where=str(folder))
+    try:
+        with tempfile.TemporaryDirectory(dir=there):
+            pass
+    except OSError as problem:
+        raise error(
+            f"cannot be made or written: {there}: {problem.strerror}", where=str(folder)
+        ) from None
 
 
 if __name__ == "__main__":

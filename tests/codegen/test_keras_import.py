@@ -129,6 +129,8 @@ def test_what_cannot_be_read_is_said(tmp_path, capsys):
     (tmp_path / "saved" / "saved_model.pb").write_bytes(b"nothing")
     assert cli.main([str(tmp_path / "saved"), "-o", str(tmp_path / "out")]) == 1
     assert "saved: error: cannot be read: " in capsys.readouterr().err
+    assert cli.main([str(tmp_path / "gone.keras")]) == 1
+    assert "gone.keras: error: cannot read: No such file or directory" in capsys.readouterr().err
     with pytest.raises(CimError, match="the model has no inputs yet: build it first"):
         cim.compile(keras.Sequential([keras.layers.Dense(2)]))
 
