@@ -63,7 +63,7 @@ def data_lines(placed: Placed, file: str, reference_name: str, reference: bytes)
 
 
 def _bias(placed: Placed) -> NDArray[Any] | None:
-    """What each HG's columns add, one HG after another; with im2col the bias itplaced."""
+    """What each HG's columns add, one HG after another; with im2col the bias itself."""
     bias = placed.requantization.bias
     if bias is None:
         return None

@@ -69,7 +69,7 @@ def _tile(
         0 if bias else firsts
     )  # loads of partial sums and of the bias, with their additions
     handed = vectors - lasts
-    calls = handed if plan.each else int(handed > 0)
+    calls = 0 if plan.central else handed if plan.each else int(handed > 0)
     core = vectors * (sum(map(load, slices)) + issue + machine.mvm_cycles)
     core += added * (load(sums) + gpeu) + handed * store(sums) + lasts * (gpeu + store(finished))
     core += calls * (issue + 3 + machine.bus.register_latency_cycles)

@@ -14,6 +14,7 @@ from cim.codegen import cli
 from cim.codegen.compile_layer import compile_layer
 from cim.codegen.driver import compile_model
 from cim.codegen.estimate import estimate
+from cim.codegen.schedule import SCHEMES
 from cim.emulator.prepare import prepare
 from cim.emulator.run import execute
 from cim.emulator.stats import collect
@@ -124,7 +125,7 @@ def test_a_report_over_the_model_is_refused(tmp_path, capsys):
 
 @settings(max_examples=40)
 @given(
-    st.sampled_from(["sequential", "linear", "cyclic", "ring"]), st.integers(1, 6), st.integers(1, 9), st.booleans(),
+    st.sampled_from(SCHEMES), st.integers(1, 6), st.integers(1, 9), st.booleans(),
     st.sampled_from([4, 32]), st.sampled_from([1, 100, 1000]), st.sampled_from(["im2col", "vw-sdk"]),
 )  # fmt: skip
 def test_no_run_is_faster_than_the_estimate(
