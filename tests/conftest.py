@@ -1,6 +1,7 @@
 """Shared test setup."""
 
 import os
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +23,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-sources", action="store_true", help="rewrite expectations in tests/asm/sources"
     )
+
+
+BROWSER_FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-quic", "--window-size=1200,900",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium without a screen, which keeps what its pages log."""
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("needs chromium and chromedriver")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in BROWSER_FLAGS:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    made = webdriver.Chrome(options=options, service=Service(driver))
+    yield made
+    made.quit()
 
 
 @pytest.hookimpl(trylast=True)

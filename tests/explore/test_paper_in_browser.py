@@ -3,41 +3,12 @@
 from __future__ import annotations
 
 import io
-import shutil
-
-import pytest
 
 from cim.codegen.schedule import SCHEMES
 from cim.explore import figures, paper
 from cim.explore.measure import run_all
 from cim.explore.page import paper_page
 from cim.explore.table1 import Row, make_layer
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("needs chromium and chromedriver")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, "--window-size=1200,900"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield driver
-    driver.quit()
 
 
 def test_the_page_in_a_browser(browser, tmp_path):
