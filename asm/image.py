@@ -88,6 +88,9 @@ class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     `layout` is NCHW (input [N, C, H, W], output [N, K, OH, OW], both without the height in a 1-D
     convolution) or ROWS (input [..., C], output [..., K]: every row one output vector). `kernel` is KY, KX, C / groups, K. `pads` are top, left, bottom, right. The IFM region holds the padded
     image as [H][W][C], the OFM region [OH * OW][K]. One MVM yields `window_height` x `window_width` output vectors.
+
+    Of a folded layer an image is one turn, number `turn` from 0: the cores P_V * hg + vg of the whole layer from the
+    end of the turn before to before its own, `turn_ends[turn]`. Without `turn_ends` there is only one.
     """
 
     name: str
@@ -111,6 +114,14 @@ class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     mapping: Literal["im2col", "sdk", "vw-sdk"] = "im2col"
     window_height: Positive = 1
     window_width: Positive = 1
+    turn: Natural = 0
+    turn_ends: list[Positive] = []
+
+    @property
+    def title(self) -> str:
+        """The layer's name, with the turn where there are several."""
+        turns = len(self.turn_ends)
+        return self.name + (f" (turn {self.turn + 1} of {turns})" if turns else "")
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

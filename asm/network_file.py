@@ -22,13 +22,20 @@ class Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shape: list[int]
 
 
-class LayerStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="layer"):
-    """A CIM layer: its cfg, relative to this file, and the tensors that it reads and writes."""
+class LayerStep(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag="layer"
+):
+    """A CIM layer: its cfg, relative to this file, and the tensors that it reads and writes.
+
+    Of a folded layer it is the cfg of the first turn, and `later_turns` are the others in order: images that run one
+    after another in the same shared memory.
+    """
 
     name: str
     cfg: str
     input: str
     output: str
+    later_turns: list[str] = []
 
 
 class HostStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="host"):

@@ -96,7 +96,7 @@ def compile(  # noqa: A001  (as people would call it)
     `sync` is the scheme: sequential, linear, cyclic, ring or central; `mapping` is im2col, sdk or vw-sdk. `dims` and `input_shapes` fix symbolic
     dimensions, `host` names nodes that stay on the host. `quantize` are
     inputs to calibrate with, one or more along the first axis: a float model is then quantized to int8. With
-    `fold`, layers that need more cores than there are become parts that take turns. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
+    `fold`, the cores of a layer that are more than there are work in later turns. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
     """
     compiled = compile_model(
         model,

@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--fold", action="store_true",
-        help="cut layers that need more cores than there are into parts that take turns",
+        help="let the cores of a layer that are more than the machine has work in later turns",
     )  # fmt: skip
     parser.add_argument(
         "--report",
@@ -197,16 +197,14 @@ def _report(model: CompiledModel, folder: Path) -> None:
         table.add_column(title, justify="right")
     for one in model.layers:
         rows, columns = one.layer.matrix_shape
-        core = model.machine.core
-        used = one.mapping.used(one.layer, core.inputs * core.outputs)
         table.add_row(
-            one.layer.name, one.mode.mode, f"{rows}x{columns}", str(one.layer.outputs),
-            f"{one.mapping.p_v} x {one.mapping.p_h}", str(one.mapping.cores), f"{used:.0%}",
+            one.title, one.mode.mode, f"{rows}x{columns}", str(one.layer.outputs),
+            f"{one.mapping.p_v} x {one.mapping.p_h}", str(one.turn.cores), f"{one.used(model.machine):.0%}",
             one.mapping.title, one.schedule.scheme,
         )  # fmt: skip
     out.print(table if model.layers else "no layer runs on the cores")
     for one in model.layers:
-        if one.mapping.reason:
+        if one.mapping.reason and one.turn.number == 0:
             out.print(f"{one.layer.name}: im2col, since {one.mapping.reason}", markup=False)
     if model.partition is not None and model.partition.report:
         on_host = sum(entry.macs for entry in model.partition.report)

@@ -15,7 +15,8 @@ from cim.codegen.emit import Program, emit
 from cim.codegen.layer import Layer
 from cim.codegen.mapping import Mapping, map_layer
 from cim.codegen.reference_model import reference_model
-from cim.codegen.schedule import Schedule, make_schedule
+from cim.codegen.schedule import Schedule, schedule_turn
+from cim.codegen.turns import Turn, turns_of
 from cim.codegen.window import MAX_CORES
 from cim.diagnostics import CimError, Source, error
 from cim.isa.machine import Machine
@@ -24,13 +25,30 @@ from cim.isa.numerics import NumericMode
 
 @dataclass(frozen=True)
 class CompiledLayer:
-    """A layer, how it is mapped and scheduled, and its program as text."""
+    """A layer, how it is mapped, and the schedule and program (as text) of a turn of it; mostly there is only one."""
 
     layer: Layer
     mode: NumericMode
     mapping: Mapping
+    turn: Turn
     schedule: Schedule
     program: Program
+
+    @property
+    def title(self) -> str:
+        """The layer's name, with the turn where there are several."""
+        return f"{self.layer.name}{self.turn.title}"
+
+    @property
+    def macs(self) -> int:
+        """The turn's share of the layer's multiply-accumulates."""
+        held = self.mapping.held(self.layer, self.turn.tiles)
+        return self.layer.macs * held // self.mapping.held(self.layer, self.mapping.tiles)
+
+    def used(self, machine: Machine) -> float:
+        """The share of the cells of the turn's crossbars that hold a weight."""
+        cells = self.turn.cores * machine.core.inputs * machine.core.outputs
+        return self.mapping.held(self.layer, self.turn.tiles) / cells
 
     def objects(self) -> dict[str, Object]:
         """The objects by file name, assembled from the texts."""
@@ -95,22 +113,46 @@ def compile_layer(
     available = available_cores(machine)
     mapped = map_layer(layer, machine.core.outputs, machine.core.inputs, mapping, available)
     _check_cores(layer, mapped, machine, available)
-    schedule = make_schedule(scheme, mapped.vectors, mapped.p_v)
-    reference = reference_model(layer).SerializeToString(deterministic=True)
-    program = emit(name, layer, mode, mapped, schedule, machine, reference)
-    return CompiledLayer(layer, mode, mapped, schedule, program)
+    (turn,) = turns_of(mapped, available)
+    return _compiled(layer, machine, scheme, mode, mapped, turn, name, _reference(layer, name))
+
+
+def compile_turns(
+    layer: Layer, machine: Machine, scheme: str, taken: set[str], mapping: str = "im2col"
+) -> tuple[CompiledLayer, ...]:
+    """As `compile_layer`, for any number of cores: those that are too many work in later turns.
+
+    The stems of the files are made of the layer's name, and unlike those that are `taken`, which is extended.
+    """
+    mode = layer_mode(layer, machine)
+    mapped = map_layer(layer, machine.core.outputs, machine.core.inputs, mapping)
+    stem = file_stem(layer.name, taken)
+    reference = _reference(layer, stem)
+    made = []
+    for turn in turns_of(mapped, available_cores(machine)):
+        name = file_stem(f"{stem}-turn{turn.number}", taken) if turn.folded else stem
+        made.append(_compiled(layer, machine, scheme, mode, mapped, turn, name, reference))
+    return tuple(made)
+
+
+def _reference(layer: Layer, stem: str) -> tuple[str, bytes]:
+    """The layer's ONNX model under its file name."""
+    return f"{stem}.ref.onnx", reference_model(layer).SerializeToString(deterministic=True)
+
+
+def _compiled(
+    layer: Layer, machine: Machine, scheme: str, mode: NumericMode, mapped: Mapping, turn: Turn, name: str,
+    reference: tuple[str, bytes],
+) -> CompiledLayer:  # fmt: skip
+    schedule = schedule_turn(scheme, mapped, turn)
+    program = emit(name, layer, mode, mapped, turn, schedule, machine, reference)
+    return CompiledLayer(layer, mode, mapped, turn, schedule, program)
 
 
 def available_cores(machine: Machine) -> int:
     """The cores of a machine; where it has as many as needed, those that core numbers can count."""
     count = machine.core.count
     return count if isinstance(count, int) else MAX_CORES
-
-
-def cores_needed(layer: Layer, machine: Machine, mapping: str) -> int:
-    """The cores that a layer takes on a machine."""
-    core = machine.core
-    return map_layer(layer, core.outputs, core.inputs, mapping, available_cores(machine)).cores
 
 
 def _check_cores(layer: Layer, mapping: Mapping, machine: Machine, available: int) -> None:
@@ -122,12 +164,8 @@ def _check_cores(layer: Layer, mapping: Mapping, machine: Machine, available: in
             f"rows x {mapping.p_h} for {columns} channels{in_groups}), the machine '{machine.name}' has {available}: "
             f"{mapping.cores - available} too few",
             notes=[
-                "larger crossbars (core.crossbar) or more cores (core.count) make it fit"
-                + (
-                    ", or --fold, which lets parts of the layer take turns"
-                    if mapping.p_v <= available
-                    else ""
-                )
+                "larger crossbars (core.crossbar) or more cores (core.count) make it fit",
+                "or --fold, which lets the cores work in several turns",
             ],
         )
 

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from cim.asm import network_file
 from cim.codegen.compile_layer import (
     CompiledLayer,
-    available_cores,
     compile_layer,
-    cores_needed,
+    compile_turns,
     file_stem,
 )
-from cim.codegen.fold import folded
 from cim.codegen.keras_import import is_keras, keras_to_onnx
 from cim.codegen.layer import Layer
 from cim.codegen.layer_files import made_layers
@@ -38,7 +36,7 @@ from cim.isa.machine import Machine, load_machine
 class CompiledModel:
     """A compiled model: its layers in order, and for a whole model how they and the host run together.
 
-    `partition` is None where a single layer was asked for.
+    A folded layer is there once for each of its turns. `partition` is None where a single layer was asked for.
     """
 
     name: str
@@ -60,11 +58,12 @@ class CompiledModel:
             files |= made
         if self.partition is not None:
             files |= self._network_files(self.partition)
+        elif self.layers[0].turn.folded:
+            files["network.json"] = network_file.encode_network(self._one_layer())
         return files
 
     def _network_files(self, whole: Partition) -> dict[str, bytes]:
         files: dict[str, bytes] = {}
-        stems = {id(compiled.layer): compiled.program.name for compiled in self.layers}
         steps: list[network_file.LayerStep | network_file.HostStep] = []
         for step in whole.steps:
             if isinstance(step, HostStep):
@@ -77,12 +76,8 @@ class CompiledModel:
                     )
                 )
             else:
-                layer, stem = step.layer, stems[id(step.layer)]
-                steps.append(
-                    network_file.LayerStep(
-                        layer.name, f"{stem}.cfg", layer.input_name, layer.output_name
-                    )
-                )
+                layer = step.layer
+                steps.append(self._layer_step(layer, layer.input_name, layer.output_name))
         reference = self.imported.graph.named_model().SerializeToString(deterministic=True)
         reference_name = f"{self.name}.ref.onnx"
         files[reference_name] = reference
@@ -101,6 +96,26 @@ class CompiledModel:
         )
         files["network.json"] = network_file.encode_network(network)
         return files
+
+    def _one_layer(self) -> network_file.Network:
+        """A single layer of several turns as a network: the order of its images, with the names of its reference."""
+        layer, (reference, content) = self.layers[0].layer, self.layers[0].program.reference
+        x = network_file.Tensor("x", layer.input_dtype.name, list(layer.input_shape))
+        y = network_file.Tensor("y", layer.output_dtype.name, list(layer.output_shape))
+        return network_file.Network(
+            name=self.name,
+            inputs=[x],
+            outputs=[y],
+            steps=[self._layer_step(layer, x.name, y.name)],
+            host=[],
+            macs=layer.macs,
+            reference=reference,
+            reference_sha256=_sha256(content),
+        )
+
+    def _layer_step(self, layer: Layer, source: str, target: str) -> network_file.LayerStep:
+        cfg, *later = [f"{o.program.name}.cfg" for o in self.layers if o.layer is layer]
+        return network_file.LayerStep(layer.name, cfg, source, target, later)
 
     def _tensor(self, name: str) -> network_file.Tensor:
         known = self.imported.graph.type(name)
@@ -130,7 +145,7 @@ def compile_model(
 
     `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions; `host`
     names nodes that stay on the host; `mapping` is im2col, sdk or vw-sdk; `quantize` are inputs to calibrate a float model with, which is then
-    quantized to int8; `fold` cuts layers that need more cores than there are into parts that take turns. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
+    quantized to int8; with `fold` the cores of a layer that are more than there are work in later turns. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
     layer that does not fit the machine.
     """
     if scheme not in SCHEMES:
@@ -146,23 +161,19 @@ def compile_model(
         graph = load_graph(source, dims, input_shapes, host)
         source, dims, input_shapes = quantized(graph, quantize), {}, {}
     imported = import_model(source, dims or {}, input_shapes, host)
-    if fold:
-        chip = machine
-        imported = folded(
-            imported,
-            lambda one: cores_needed(one, chip, mapping),
-            available_cores(chip),
-            chip.core.outputs,
-        )
     where = imported.graph.path
     chosen = imported.layers if layer is None else (_named_layer(imported, layer, where),)
     name = file_stem(where, set()) if in_memory else Path(where).stem
     taken = {name.lower()}  # the network's own files
-    compiled = tuple(
-        compile_layer(one, machine, scheme, file_stem(one.name, taken), mapping) for one in chosen
-    )
+    compiled: list[CompiledLayer] = []
+    for one in chosen:
+        if fold:
+            compiled += compile_turns(one, machine, scheme, taken, mapping)
+        else:
+            stem = file_stem(one.name, taken)
+            compiled.append(compile_layer(one, machine, scheme, stem, mapping))
     whole = partition(imported) if layer is None else None
-    return CompiledModel(name, machine, compiled, imported, whole)
+    return CompiledModel(name, machine, tuple(compiled), imported, whole)
 
 
 def _named_layer(imported: Imported, name: str, where: str) -> Layer:

@@ -21,6 +21,7 @@ from cim.codegen.mapping import Mapping, Piece, Tile, ifm_pieces, tile_cells
 from cim.codegen.parameters import input_offset
 from cim.codegen.placed import Placed
 from cim.codegen.schedule import CorePlan, Loop, Run, Schedule
+from cim.codegen.turns import Turn
 from cim.codegen.window import taps
 from cim.isa.machine import Machine
 from cim.isa.numerics import NumericMode
@@ -28,7 +29,7 @@ from cim.isa.numerics import NumericMode
 
 @dataclass(frozen=True)
 class Program:
-    """A layer as files by name: `texts` are the `.s` files in link order, `weights` what they include."""
+    """A layer, or a turn of it, as files by name: `texts` are the `.s` files in link order, `weights` what they include."""
 
     name: str
     texts: dict[str, str]
@@ -43,19 +44,18 @@ class Program:
 
 
 def emit(
-    name: str, layer: Layer, mode: NumericMode, mapping: Mapping, schedule: Schedule, machine: Machine,
-    reference: bytes,
+    name: str, layer: Layer, mode: NumericMode, mapping: Mapping, turn: Turn, schedule: Schedule, machine: Machine,
+    reference: tuple[str, bytes],
 ) -> Program:  # fmt: skip
-    """The program of a layer; `reference` is its ONNX model, `name` the stem of all files."""
-    return _Emitter(layer, mode, mapping, schedule, machine).program(name, reference)
+    """The program of a turn of a layer; `name` is the stem of all files but `reference`, the layer's ONNX model."""
+    return _Emitter(layer, mode, mapping, turn, schedule, machine).program(name, reference)
 
 
 class _Emitter(Placed):
-    def program(self, name: str, reference: bytes) -> Program:
+    def program(self, name: str, reference: tuple[str, bytes]) -> Program:
         weights_name = f"{name}.weights.bin"
-        reference_name = f"{name}.ref.onnx"
         texts, parts, at = {}, [], 0
-        for tile in self.mapping.tiles:
+        for tile in self.turn.tiles:
             cells = tile_cells(self.layer, self.mapping.window, tile)
             part = cells.astype(self.mode.cell).tobytes()
             file = f"{name}.core{tile.number:05d}.s"
@@ -64,11 +64,11 @@ class _Emitter(Placed):
             parts.append(part)
             at += len(part)
         data_name = f"{name}.data.s"
-        texts[data_name] = "\n".join(data_lines(self, data_name, reference_name, reference)) + "\n"
-        return Program(name, texts, (weights_name, b"".join(parts)), (reference_name, reference))
+        texts[data_name] = "\n".join(data_lines(self, data_name, reference)) + "\n"
+        return Program(name, texts, (weights_name, b"".join(parts)), reference)
 
     def _core(self, tile: Tile, cells: NDArray[Any], file: str, weights: str) -> Iterator[str]:
-        plan = self.schedule.plans[tile.vg]
+        plan = self.schedule.plans[tile.number]
         yield f"# {self.title()}"
         yield (
             f"# core {tile.number} = C[hg {tile.hg}, vg {tile.vg}] of "
@@ -169,8 +169,12 @@ class _Emitter(Placed):
 
     def _role(self, tile: Tile, plan: CorePlan, run: Run) -> str:
         """One sentence on whom the outputs come from and go to."""
-        source = f"from C{tile.hg}_{plan.predecessor}" if not run.first else "first owner"
-        target = f"to C{tile.hg}_{plan.successor}" if not run.last else "last owner"
+        source = "from an earlier turn" if plan.resumes else "first owner"
+        target = "to a later turn" if plan.pauses else "last owner"
+        if not run.first:
+            source = f"from C{tile.hg}_{plan.predecessor}"
+        if not run.last:
+            target = f"to C{tile.hg}_{plan.successor}"
         count = run.stop - run.start
         return f"{count} output{'s' if count > 1 else ''}: {source}, {target}"
 
@@ -190,6 +194,9 @@ class _Emitter(Placed):
             read = "take" if self.central else "load"
             yield f"{read} pb[0:{n}], {self._sums(tile, tile.vg - 1)}"
             yield "gpeu.add ob, ob, pb"
+        elif plan.resumes:
+            yield f"load pb[0:{n}], {self._sums(tile, tile.vg - 1)}"
+            yield "gpeu.add ob, ob, pb"
         elif self.requantization.bias is not None:
             before = tile.channel * tile.copies
             yield f"load pb[0:{n}], {_sum('bias', before * self.sum_bytes)}"
@@ -201,6 +208,9 @@ class _Emitter(Placed):
                 yield f"store {self._sums(tile, tile.vg)}, ob[0:{n}]"
             if plan.each:
                 yield f"call C{tile.hg}_{plan.successor}"
+            return
+        if plan.pauses:
+            yield f"store {self._sums(tile, tile.vg)}, ob[0:{n}]"
             return
         yield from self._finish()
         yield from self._store(tile)

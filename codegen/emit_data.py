@@ -14,8 +14,11 @@ from cim.asm.text_layout import INDENT
 from cim.codegen.placed import Placed
 
 
-def data_lines(placed: Placed, file: str, reference_name: str, reference: bytes) -> Iterator[str]:
-    """The lines of the data file; `reference` is the layer's ONNX model, and its name."""
+def data_lines(placed: Placed, file: str, reference: tuple[str, bytes]) -> Iterator[str]:
+    """The lines of the data file; `reference` is the name of the layer's ONNX model and what is in it.
+
+    All turns of a layer have the same regions, and so the same addresses. The first one brings their content.
+    """
     layer, align = placed.layer, max(64, placed.machine.bus.width_bytes)
     yield f"# Data of {placed.title()}: regions of shared memory, and what the layer computes."
     yield ""
@@ -23,7 +26,7 @@ def data_lines(placed: Placed, file: str, reference_name: str, reference: bytes)
     yield machine_directive(placed.machine)
     yield placed.mode_directive()
     yield ""
-    for key, value in _description(placed, reference_name, reference).items():
+    for key, value in _description(placed, *reference).items():
         yield f".layer {key}={value_text(value)}"
     q = layer.quantization
     yield ""
@@ -54,6 +57,8 @@ def data_lines(placed: Placed, file: str, reference_name: str, reference: bytes)
         yield region_directive(
             "bias", placed.mode.partial_sum, bias.shape, role="bias", layout="K", align=align
         )
+        if placed.turn.number > 0:
+            return
         directive = {"f32": ".float", "i32": ".word", "i8": ".byte"}[placed.mode.partial_sum]
         if not np.isfinite(bias).all():  # the language has no literal for them: as bits
             directive, bias = ".word", bias.view(np.uint32)
@@ -77,6 +82,7 @@ def _description(placed: Placed, reference_name: str, reference: bytes) -> dict[
         "window_height": window.down,
         "window_width": window.right,
     }
+    turn = {"turn": placed.turn.number, "turn_ends": placed.turn.ends}
     return {
         "name": layer.name,
         "operator": layer.operator,
@@ -96,6 +102,7 @@ def _description(placed: Placed, reference_name: str, reference: bytes) -> dict[
         **(mapped if window.outputs > 1 else {}),
         "vertical_groups": placed.mapping.p_v,
         "horizontal_groups": placed.mapping.p_h,
+        **(turn if placed.turn.folded else {}),
         "reference": reference_name,
         "reference_sha256": sha256(reference).hexdigest(),
     }

@@ -34,7 +34,7 @@ def estimate(compiled: CompiledLayer, machine: Machine) -> Estimate:
     """The bounds of a compiled layer on its machine."""
     bias = requantization(compiled.layer, compiled.mode.mode).bias is not None
     cores, reads, writes = [0], 0, 0
-    for tile in compiled.mapping.tiles:
+    for tile in compiled.turn.tiles:
         core, read, written = _tile(compiled, tile, machine, bias)
         cores.append(core)
         reads += read
@@ -46,10 +46,12 @@ def _tile(
     compiled: CompiledLayer, tile: Tile, machine: Machine, bias: bool
 ) -> tuple[int, int, int]:
     """Cycles of one core alone, beats that it reads, and beats that it writes."""
-    plan = compiled.schedule.plans[tile.vg]
+    plan = compiled.schedule.plans[tile.number]
     steps = plan.expand()
     vectors = len(steps.output)
-    firsts, lasts = int(np.sum(steps.first)), int(np.sum(steps.last))
+    # Those that add nothing, and those that hand no partial sum on.
+    firsts = 0 if plan.resumes or bias else int(np.sum(steps.first))
+    lasts = 0 if plan.pauses else int(np.sum(steps.last))
     width, issue = machine.bus.width_bytes, machine.core.issue_cycles
     sum_bytes = tile.columns * DTYPES[compiled.mode.partial_sum].itemsize
     element = DTYPES[compiled.mode.ifm].itemsize
@@ -65,11 +67,9 @@ def _tile(
     sums = -(-sum_bytes // width)
     finished = -(-tile.channels * DTYPES[compiled.mode.ofm].itemsize // width)
     gpeu = issue + machine.core.gpeu_latency_cycles + -(-tile.columns // machine.core.gpeu_lanes)
-    added = vectors - (
-        0 if bias else firsts
-    )  # loads of partial sums and of the bias, with their additions
+    added = vectors - firsts  # loads of partial sums and of the bias, with their additions
     handed = vectors - lasts
-    calls = 0 if plan.central else handed if plan.each else int(handed > 0)
+    calls = plan.calls
     core = vectors * (sum(map(load, slices)) + issue + machine.mvm_cycles)
     core += added * (load(sums) + gpeu) + handed * store(sums) + lasts * (gpeu + store(finished))
     core += calls * (issue + 3 + machine.bus.register_latency_cycles)

@@ -41,12 +41,12 @@ def made_layers(
     Raises `CimError` as `layer_files` does, for the first layer in order that has one.
     """
     workers = min(cpu_count(), len(layers))
-    cores = sum(layer.mapping.cores for layer in layers)
+    cores = sum(layer.turn.cores for layer in layers)
     if workers < 2 or stage == "assembly" or cores < CORES_WORTH_WORKERS:
         made = []
         for layer in layers:
             made.append(layer_files(layer, stage))
-            progress(layer.layer.name)
+            progress(layer.title)
         return made
     return _in_parallel(layers, stage, progress, workers)
 
@@ -55,11 +55,11 @@ def _in_parallel(
     layers: Sequence[CompiledLayer], stage: str, progress: Callable[[str], None], workers: int
 ) -> list[Files]:
     # The largest first, so that no worker is left alone with one at the end.
-    order = sorted(range(len(layers)), key=lambda i: -layers[i].mapping.cores)
+    order = sorted(range(len(layers)), key=lambda i: -layers[i].turn.cores)
     with ProcessPoolExecutor(max_workers=workers) as pool:
         futures = {pool.submit(layer_files, layers[index], stage): index for index in order}
         for future in as_completed(futures):
-            progress(layers[futures[future]].layer.name)
+            progress(layers[futures[future]].title)
     by_layer = {index: future for future, index in futures.items()}
     return [_result(by_layer[index], layers[index], stage) for index in range(len(layers))]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,10 +93,21 @@ class Mapping:
         """Windows of one inference: what the cores of a chain hand on, and MVMs of each core."""
         return self.windows[0] * self.windows[1]
 
+    def held(self, layer: Layer, tiles: Iterable[Tile]) -> int:
+        """Weights that lie in the crossbars of some tiles, each as often as it is there."""
+        # Between shifted duplicates, and with groups, most of the mapped matrix is zeros.
+        kernel_h, kernel_w, _, outputs = layer.weights.shape
+        lines, line = taps(layer, self.window)
+        pixels = int(lines.size) * int(line.size)
+        held = 0
+        for tile in tiles:
+            packed = max(tile.channels * layer.groups // outputs, 1)
+            held += tile.rows * tile.channels // packed
+        return int(held * kernel_h * kernel_w * self.window.outputs // pixels)
+
     def used(self, layer: Layer, cells: int) -> float:
         """The share of the crossbars' cells, `cells` each, that hold a weight."""
-        # Between shifted duplicates, and with groups, most of the mapped matrix is zeros.
-        return layer.weights.size * self.window.outputs / (self.cores * cells)
+        return self.held(layer, self.tiles) / (self.cores * cells)
 
     @property
     def ifm_values(self) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import colorsys
 from collections.abc import Iterable
 from html import escape
+from itertools import groupby
 
 from cim.codegen.compile_layer import CompiledLayer
 from cim.codegen.driver import CompiledModel
 from cim.codegen.estimate import estimate
 from cim.codegen.mapping import Tile
+from cim.codegen.turns import Turn
 
 STYLE = """
 :root { color-scheme: light; }
@@ -46,11 +48,12 @@ def report(model: CompiledModel) -> str:
             "rows). Filled is the share of its cells that hold a part of the matrix; the tip has the numbers.</p>"
         ),
     ]
-    for one in model.layers:
-        parts.append(f"<h3>{escape(one.layer.name)}</h3>")
-        parts.append(_grid(one, machine.core.inputs * machine.core.outputs))
-        if one.mapping.reason:
-            parts.append(f'<p class="note">im2col, since {escape(one.mapping.reason)}</p>')
+    for _, group in groupby(model.layers, key=lambda one: one.layer.name):
+        turns = list(group)
+        parts.append(f"<h3>{escape(turns[0].layer.name)}</h3>")
+        parts.append(_grid(turns, machine.core.inputs * machine.core.outputs))
+        if turns[0].mapping.reason:
+            parts.append(f'<p class="note">im2col, since {escape(turns[0].mapping.reason)}</p>')
     body = "\n".join([*parts, *_host(model)])
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(model.name)}</title>'
@@ -75,27 +78,27 @@ def _layers(model: CompiledModel) -> list[str]:
         "layer", "operator", "mapping", "scheme", "mode", "input", "output", "matrix", "P_V", "P_H", "cores", "cells used", "MACs",
         "cycles at least", "limit",
     )  # fmt: skip
-    cells = model.machine.core.inputs * model.machine.core.outputs
     rows = []
     total = 0
     for one in model.layers:
         layer, mapping, least = one.layer, one.mapping, estimate(one, model.machine)
         total += least.cycles
         rows.append((
-            layer.name, layer.operator, mapping.title, one.schedule.scheme, one.mode.mode, _shape(layer.input_shape),
-            _shape(layer.output_shape), _shape(layer.matrix_shape), str(mapping.p_v), str(mapping.p_h), str(mapping.cores),
-            f"{mapping.used(layer, cells):.1%}", f"{layer.macs:,}", f"{least.cycles:,}",
+            one.title, layer.operator, mapping.title, one.schedule.scheme, one.mode.mode, _shape(layer.input_shape),
+            _shape(layer.output_shape), _shape(layer.matrix_shape), str(mapping.p_v), str(mapping.p_h), str(one.turn.cores),
+            f"{one.used(model.machine):.1%}", f"{one.macs:,}", f"{least.cycles:,}",
             "core" if least.core >= least.bus else "bus",
         ))  # fmt: skip
     if not rows:
         return ["<p>No layer runs on the cores.</p>"]
-    used = sum(one.mapping.used(one.layer, cells) * one.mapping.cores for one in model.layers)
-    used /= sum(one.mapping.cores for one in model.layers)
+    used = sum(one.used(model.machine) * one.turn.cores for one in model.layers)
+    used /= sum(one.turn.cores for one in model.layers)
     return [
         *_table(head, rows, 5),
         (
-            f'<p class="note">Layers run one after another: {total:,} cycles of the bus an image at least, the busiest core alone or the '
-            f"beats on the bus. {used:.1%} of the cells of all layers' cores are used.</p>"
+            '<p class="note">Layers, and the turns of a layer that has more cores than the machine, run one after another: '
+            f"{total:,} cycles of the bus an image at least, the busiest core alone or the beats on the bus. {used:.1%} of the cells of all "
+            "layers' cores are used.</p>"
         ),
     ]
 
@@ -121,29 +124,33 @@ def _host(model: CompiledModel) -> list[str]:
     ]
 
 
-def _grid(one: CompiledLayer, cells: int) -> str:
+def _grid(turns: list[CompiledLayer], cells: int) -> str:
     """Cores as squares, P_H down and P_V across, each in a colour of its own."""
-    mapping = one.mapping
+    mapping = turns[0].mapping
     side = max(2.0, min(float(SIDE), WIDEST / mapping.p_v))
     width, height = mapping.p_v * side, mapping.p_h * side
     squares = "".join(
-        _square(tile, side, tile.rows * tile.columns / cells) for tile in mapping.tiles
+        _square(tile, one.turn, side, tile.rows * tile.columns / cells)
+        for one in turns
+        for tile in one.turn.tiles
     )
-    title = f"{mapping.cores} cores, {mapping.p_h} horizontal by {mapping.p_v} vertical groups"
+    groups = f"{mapping.p_h} horizontal by {mapping.p_v} vertical groups"
+    most = max(one.turn.cores for one in turns)
+    title = f"{most} cores" + (f" in {len(turns)} turns" if len(turns) > 1 else "") + f", {groups}"
     return (
         f'<svg width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{title}">'
         f"<title>{title}</title>{squares}</svg>"
     )
 
 
-def _square(tile: Tile, side: float, used: float) -> str:
+def _square(tile: Tile, turn: Turn, side: float, used: float) -> str:
     colour = "#" + "".join(
         f"{round(255 * part):02x}"
         for part in colorsys.hls_to_rgb(tile.number * GOLDEN % 1, 0.45, 0.55)
     )
     x, y = tile.vg * side, tile.hg * side
     tip = (
-        f"core {tile.number} = {tile.name}: channels {tile.channel} to {tile.channel_end - 1}, "
+        f"core {tile.number} = {tile.name}{turn.title}: channels {tile.channel} to {tile.channel_end - 1}, "
         f"{tile.rows} rows from {tile.row_ids[0]} to {tile.row_ids[-1]}, {used:.0%} of the cells"
     )
     filled = side * max(used, 0.04)

@@ -6,6 +6,7 @@ from cim.codegen.layer import Layer
 from cim.codegen.mapping import Mapping
 from cim.codegen.parameters import Requantization, requantization
 from cim.codegen.schedule import Schedule
+from cim.codegen.turns import Turn
 from cim.isa.interpreter import ENTRY_BYTES
 from cim.isa.machine import Machine
 from cim.isa.numerics import DTYPES, NumericMode
@@ -19,12 +20,13 @@ class Placed:
     """
 
     def __init__(
-        self, layer: Layer, mode: NumericMode, mapping: Mapping, schedule: Schedule,
+        self, layer: Layer, mode: NumericMode, mapping: Mapping, turn: Turn, schedule: Schedule,
         machine: Machine,
     ) -> None:  # fmt: skip
         self.layer = layer
         self.mode = mode
         self.mapping = mapping
+        self.turn = turn
         self.schedule = schedule
         self.machine = machine
         self.requantization: Requantization = requantization(layer, mode.mode)
@@ -50,7 +52,7 @@ class Placed:
         in_groups = f" in {groups} groups" if groups > 1 else ""
         return (
             f"layer '{_printable(self.layer.name)}' ({self.layer.operator} {ky}x{kx}, {c * groups} to {k} "
-            f"channels{in_groups}, {height}x{width} outputs)"
+            f"channels{in_groups}, {height}x{width} outputs){self.turn.title}"
         )
 
     def mode_directive(self) -> str:

@@ -7,11 +7,14 @@ gives the same as arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cim.codegen.mapping import Mapping
+from cim.codegen.turns import Turn
 
 SCHEMES = ("sequential", "linear", "cyclic", "ring", "central")
 
@@ -47,6 +50,8 @@ class CorePlan:
 
     `each`: WAIT and CALL with every output; otherwise (sequential) once: `wait 1` first where there is a
     predecessor, one CALL at the end where there is a successor. `central`: neither; the memory keeps the order.
+    A chain may take several turns: one that `resumes` begins with the sums that an earlier turn has left in memory,
+    one that `pauses` leaves its own there for a later one.
     """
 
     vg: int
@@ -55,6 +60,22 @@ class CorePlan:
     predecessor: int | None
     each: bool
     central: bool = False
+    resumes: bool = False
+    pauses: bool = False
+
+    @property
+    def calls(self) -> int:
+        """CALLs per inference."""
+        if self.successor is None or self.central:
+            return 0
+        if not self.each:
+            return 1
+        return sum(
+            loop.count * (run.stop - run.start)
+            for loop in self.loops
+            for run in loop.runs
+            if not run.last
+        )
 
     def expand(self) -> Steps:
         """The plan as arrays, in the order of execution."""
@@ -86,24 +107,46 @@ class Steps:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The plans of the P_V cores of one HG; all HGs work alike."""
+    """The plans of a chain's or a turn's cores, in the order of their numbers."""
 
     scheme: str
     outputs: int
     plans: tuple[CorePlan, ...]
 
-    def calls(self, p_h: int) -> int:
-        """CALLs per inference with `p_h` horizontal groups."""
-        total = 0
-        for plan in self.plans:
-            if plan.successor is None or plan.central:
-                continue
-            total += int((~plan.expand().last).sum()) if plan.each else 1
-        return p_h * total
+    @property
+    def calls(self) -> int:
+        """CALLs per inference."""
+        return sum(plan.calls for plan in self.plans)
+
+
+def schedule_turn(scheme: str, mapping: Mapping, turn: Turn) -> Schedule:
+    """The schedule of the cores of a turn."""
+    chains: dict[tuple[int, int], tuple[CorePlan, ...]] = {}
+    plans: list[CorePlan] = []
+    for _, group in groupby(turn.tiles, key=lambda tile: tile.hg):
+        vgs = [tile.vg for tile in group]
+        first, end = vgs[0], vgs[-1] + 1
+        if (first, end) not in chains:
+            made = make_schedule(scheme, mapping.vectors, end - first).plans
+            chains[first, end] = tuple(_in_chain(plan, first, end, mapping.p_v) for plan in made)
+        plans += chains[first, end]
+    return Schedule(scheme, mapping.vectors, tuple(plans))
+
+
+def _in_chain(plan: CorePlan, first: int, end: int, p_v: int) -> CorePlan:
+    """A plan as one of vertical groups first..end-1 of P_V."""
+    return replace(
+        plan,
+        vg=plan.vg + first,
+        successor=None if plan.successor is None else plan.successor + first,
+        predecessor=None if plan.predecessor is None else plan.predecessor + first,
+        resumes=first > 0,
+        pauses=end < p_v,
+    )
 
 
 def make_schedule(scheme: str, outputs: int, p_v: int) -> Schedule:
-    """The schedule of a layer with `outputs` output vectors and P_V = `p_v` cores in a chain."""
+    """The schedule of one chain of P_V = `p_v` cores for `outputs` output vectors."""
     planner: Callable[[int, int, int], Sequence[Loop]] = {
         "sequential": _in_order,
         "linear": _in_order,

@@ -45,12 +45,12 @@ def check_layer(image: Image, x: NDArray[Any], y: NDArray[Any]) -> None:
             where=str(path),
             notes=["compile again, or take all files from the same run"],
         )
-    inputs = config.machine.core.inputs
+    crossbar = (config.machine.core.outputs, config.machine.core.inputs)
     # Rows are one image for the reference, however many of them; images of a convolution it takes at once.
     whole = layer.layout == "NCHW"
     for index, one in enumerate([x] if whole else x.reshape(-1, *layer.input_shape)):
         try:
-            want = reference_output(layer, config.mode, config.ofm, model, one, inputs)
+            want = reference_output(layer, config.mode, config.ofm, model, one, crossbar)
         except (ValueError, KeyError, IndexError) as problem:
             raise error(
                 f"the .layer does not describe its reference: {problem}", where=str(image.path)

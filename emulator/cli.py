@@ -125,7 +125,13 @@ def run_image_command(args: argparse.Namespace) -> int:
     image = read_image(args.file)
     machine = timing_machine(image.config.machine, args.settings)
     if args.input or args.output or args.check:
-        host.layer_of(image)
+        layer = host.layer_of(image)
+        if layer.turn_ends and (args.output or args.check):
+            raise error(
+                f"is layer '{layer.title}': its output is complete after the last turn",
+                where=args.file,
+                notes=["give the network.json beside it, which names all turns in order"],
+            )
     source, target = _only(args.input, "--input"), _only(args.output, "--output")
     if args.check and not source:
         raise error("--check needs --input", where="cim-emu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,13 @@ def batch_size(image: Image, x: NDArray[Any]) -> int:
             where=str(image.path),
         )
     return len(x) if batched else 1
+
+
+def images_of(image: Image, x: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The images of a batch one by one, each with a leading dimension of 1, or all rows. Raises as `batch_size`."""
+    layer, count = layer_of(image), batch_size(image, x)
+    shape = [1, *layer.input_shape[1:]] if layer.layout == "NCHW" else layer.input_shape
+    yield from x.reshape(count, *shape)
 
 
 def to_ifm(image: Image, x: NDArray[Any]) -> NDArray[Any]:
@@ -143,14 +151,11 @@ def run_layer(
     that does not fit.
     """
     image = prepared.image
-    count = batch_size(image, x)
     start = image.memory() if memory is None else memory
     region = image.config.region("ifm")
     outputs: list[NDArray[Any]] = []
     results: list[Result] = []
-    shape = layer_of(image).input_shape
-    one_image = [1, *shape[1:]] if layer_of(image).layout == "NCHW" else shape
-    for one in x.reshape(count, *one_image):
+    for one in images_of(image, x):
         own = start.copy()
         write_region(image, own, region, to_ifm(image, one))
         before = len(results) * len(prepared.program)

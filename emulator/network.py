@@ -16,9 +16,9 @@ from cim.asm.image import digest
 from cim.asm.network_file import HostStep, LayerStep, Network, Tensor, read_network
 from cim.asm.read_image import read_image
 from cim.diagnostics import error, usage_error
-from cim.emulator import host
 from cim.emulator.arrays import npy_bytes, read_npy
 from cim.emulator.check import check_layer, check_network, output_steps
+from cim.emulator.host import layer_of
 from cim.emulator.network_stats import (
     NetworkStats,
     network_stats,
@@ -28,6 +28,7 @@ from cim.emulator.prepare import Prepared, prepare
 from cim.emulator.run import Result
 from cim.emulator.settings import timing_machine
 from cim.emulator.stats import collect, encode_stats
+from cim.emulator.turns import check_turns, run_turns
 from cim.files import check_outputs, read_bytes, write_all
 from cim.isa.machine import Machine
 
@@ -36,7 +37,7 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass
 class NetworkRun:
-    """Outputs by name, the batch as leading dimension, and the runs of each layer, one an image."""
+    """Outputs by name, the batch as leading dimension, and the runs of each layer or turn of one, one an image."""
 
     outputs: Arrays
     results: dict[str, list[Result]] = field(default_factory=dict)
@@ -51,7 +52,7 @@ class LoadedNetwork:
     def __init__(self, path: str | Path, settings: Sequence[str] = ()) -> None:
         self.path = Path(path)
         self.network: Network = read_network(path)
-        self.layers: dict[str, Prepared] = {}
+        self.layers: dict[str, list[Prepared]] = {}
         self.machines: dict[str, Machine] = {}
         self.sessions: dict[str, Any] = {}
         self.quantized = False
@@ -59,11 +60,14 @@ class LoadedNetwork:
         self._check_flow()
         for step in self.network.steps:
             if isinstance(step, LayerStep):
-                image = read_image(self.path.parent / step.cfg)
-                self.layers[step.name] = prepare(image)
-                self.quantized |= image.config.mode != "f32"
-                self.narrow |= image.config.mode == "i8n"
-                self.machines[step.name] = timing_machine(image.config.machine, settings)
+                names = [step.cfg, *step.later_turns]
+                images = [read_image(self.path.parent / name) for name in names]
+                check_turns(images)
+                self.layers[step.name] = [prepare(image) for image in images]
+                config = images[0].config
+                self.quantized |= config.mode != "f32"
+                self.narrow |= config.mode == "i8n"
+                self.machines[step.name] = timing_machine(config.machine, settings)
             else:
                 self.sessions[step.model] = self._session(step.model, step.sha256)
 
@@ -103,7 +107,7 @@ class LoadedNetwork:
         """Run a batch, image by image; a leading dimension of 1 in the model may be any number here.
 
         With `check`, every layer's output is compared with the NumPy reference, and, unless partial sums are
-        narrow, the network's with onnxruntime; raises `Mismatch`. Raises what `host.run_layer` raises, and `CimError` for inputs of
+        narrow, the network's with onnxruntime; raises `Mismatch`. Raises what `run_turns` raises, and `CimError` for inputs of
         another shape or type.
         """
         count = self._batch(inputs)
@@ -159,19 +163,19 @@ class LoadedNetwork:
                 made = run_session(self.sessions[step.model], step.outputs, feed, step.model)
                 values.update(zip(step.outputs, made, strict=True))
                 continue
-            prepared = self.layers[step.name]
-            machine = self.machines[step.name]
-            ran = host.run_layer(prepared, values[step.input], None, machine, max_cycles)
+            turns = self.layers[step.name]
+            ran = run_turns(turns, values[step.input], self.machines[step.name], max_cycles)
             if check:
-                check_layer(prepared.image, values[step.input], ran.output)
+                check_layer(turns[0].image, values[step.input], ran.output)
             values[step.output] = ran.output
-            # The memory of thousands of runs is not kept; the figures are.
-            slim = [replace(result, memory=result.memory[:0]) for result in ran.results]
-            done.results.setdefault(step.name, []).extend(slim)
+            for turn, results in zip(turns, ran.results, strict=True):
+                # The memory of thousands of runs is not kept; the figures are.
+                slim = [replace(result, memory=result.memory[:0]) for result in results]
+                done.results.setdefault(layer_of(turn.image).title, []).extend(slim)
         return {tensor.name: values[tensor.name] for tensor in self.network.outputs}
 
     def stats(self, done: NetworkRun) -> NetworkStats:
-        """The figures of a run: per layer, and summed."""
+        """The figures of a run: per layer or turn of one, and summed."""
         layers = {name: collect(runs) for name, runs in done.results.items()}
         return network_stats(layers, self.network.host)
 

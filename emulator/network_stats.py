@@ -13,7 +13,10 @@ from cim.emulator.summary import print_summary
 
 
 class NetworkStats(Totals, frozen=True):
-    """A layer's figures summed over the layers, which run one after another; `cores` is the largest's."""
+    """A layer's figures summed over the layers, which run one after another; `cores` is the largest's.
+
+    A folded layer is there turn by turn.
+    """
 
     synchronization: Synchronization
     lower_bound_cycles: Annotated[

@@ -183,8 +183,16 @@ class Stats(Totals, frozen=True):
 
 
 def setup_cycles(prepared: Prepared, machine: Machine, images: int = 1) -> int:
-    """Bus clock cycles of the setup phase, by the formula of spec/timing.md."""
+    """Bus clock cycles of the setup phase, by the formula of spec/timing.md.
+
+    Of a layer of several turns each image needs every turn's setup anew; what lies in memory stays there.
+    """
     config = prepared.config
+    layer = config.layer
+    folded, later = (
+        layer is not None and bool(layer.turn_ends),
+        layer is not None and layer.turn > 0,
+    )
     width = machine.bus.width_bytes
 
     def transfer(size: int) -> int:
@@ -194,22 +202,19 @@ def setup_cycles(prepared: Prepared, machine: Machine, images: int = 1) -> int:
     fetched: list[bool] = fetched_cores(prepared, machine).tolist()
     sizes = [core.program.size for core in prepared.configs]
     contents = [size for size, parts in zip(sizes, fetched, strict=True) if not parts]
-    contents += [region.content.size for region in config.regions if region.content is not None]
+    regions = [region.content.size for region in config.regions if region.content is not None]
     cell = config.numeric_mode.cell.itemsize
     cells = (prepared.cores["rows"] * prepared.cores["columns"] * cell).tolist()
-    inputs = [region.size_bytes for region in config.regions if region.name == "ifm"]
-    over_bus = sum(map(transfer, contents)) + sum(map(transfer, cells))
-    over_bus += images * sum(map(transfer, inputs))
-    over_bus += images * fetched.count(True) * transfer(loaded)
+    inputs = [region.size_bytes for region in config.regions if region.name == "ifm" and not later]
     registers = len(config.cores) + sum(
         segment.size // 4 for core in config.cores for segment in core.parameters.values()
     )
     rows = int(prepared.cores["rows"].max(initial=0))
-    return (
-        over_bus
-        + rows * machine.setup.row_program_cycles
-        + registers * machine.setup.register_write_cycles
-    )
+    of_cores = sum(map(transfer, contents)) + sum(map(transfer, cells))
+    of_cores += rows * machine.setup.row_program_cycles
+    of_cores += registers * machine.setup.register_write_cycles
+    of_image = sum(map(transfer, inputs)) + fetched.count(True) * transfer(loaded)
+    return (images if folded else 1) * of_cores + sum(map(transfer, regions)) + images * of_image
 
 
 def collect(results: Sequence[Result]) -> Stats:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from cim.isa.reference_turns import chain_parts
 from cim.isa.reference_windows import check_vertical_groups, window_shares, windows_of
 
 
@@ -77,6 +78,16 @@ class Described(Protocol):
         ...
 
     @property
+    def horizontal_groups(self) -> int:
+        """P_H."""
+        ...
+
+    @property
+    def turn_ends(self) -> Sequence[int]:
+        """For each turn the core P_V * hg + vg before which it ends; empty where all cores work at a time."""
+        ...
+
+    @property
     def mapping(self) -> str:
         """One of im2col, sdk, vw-sdk."""
         ...
@@ -99,31 +110,29 @@ OUTPUT_TYPES = {
 
 
 def reference_output(
-    layer: Described, mode: str, ofm: str, model: bytes, x: NDArray[Any], crossbar_inputs: int
+    layer: Described, mode: str, ofm: str, model: bytes, x: NDArray[Any], crossbar: tuple[int, int]
 ) -> NDArray[Any]:
     """What the layer gives for input `x` (the model's shape, layout and type), likewise.
 
     A convolution takes any number of images.
 
     `mode` is f32, i8 or i8n, `ofm` the OFM's element type, `model` the bytes of the layer's ONNX
-    reference, `crossbar_inputs` the rows N of a crossbar, which cut the kernel matrix. i8 and i8n
+    reference, `crossbar` the columns M and rows N of a crossbar, which cut the kernel matrix. i8 and i8n
     are exact to the bit; f32 accumulates in float64. Raises `ValueError` where kernel matrix and
-    P_V do not go together.
+    P_V, or cores and turns, do not go together.
     """
     numbers = _initializers(model)
     rows = int(np.prod(layer.kernel[:3], dtype=np.int64))
-    check_vertical_groups(layer, crossbar_inputs)
+    check_vertical_groups(layer, crossbar[1])
     weights = numbers["w"]
     if layer.layout == "ROWS":
-        return _vectors(layer, mode, ofm, numbers, weights, x, crossbar_inputs).reshape(
-            layer.output_shape
-        )
+        return _vectors(layer, mode, ofm, numbers, weights, x, crossbar).reshape(layer.output_shape)
     # [K, C, KX] and [N, C, W] of a 1-D convolution have a height of 1.
     weights = weights.reshape(*weights.shape[:2], *layer.kernel[:2])
     matrix = weights.transpose(2, 3, 1, 0).reshape(rows, layer.kernel[3])
     channels = layer.kernel[2] * layer.groups
     outputs = [
-        _vectors(layer, mode, ofm, numbers, matrix, image, crossbar_inputs).T
+        _vectors(layer, mode, ofm, numbers, matrix, image, crossbar).T
         for image in x.reshape(len(x), channels, -1, x.shape[-1])
     ]
     return np.ascontiguousarray(np.stack(outputs)).reshape(len(x), *layer.output_shape[1:])
@@ -131,7 +140,7 @@ def reference_output(
 
 def _vectors(
     layer: Described, mode: str, ofm: str, numbers: dict[str, NDArray[Any]], matrix: NDArray[Any],
-    x: NDArray[Any], crossbar_inputs: int,
+    x: NDArray[Any], crossbar: tuple[int, int],
 ) -> NDArray[Any]:  # fmt: skip
     """All output vectors [O][K] of one image [C][H][W], or of all rows."""
     if mode == "f32":
@@ -142,7 +151,7 @@ def _vectors(
         if mode == "i8":
             y = _wide(layer, ofm, numbers, patches, cells)
         else:
-            y = _narrow(layer, ofm, numbers, patches, cells, crossbar_inputs)
+            y = _narrow(layer, ofm, numbers, patches, cells, crossbar)
     return y.astype(OUTPUT_TYPES[ofm])
 
 
@@ -236,7 +245,7 @@ def _narrow(
     numbers: dict[str, NDArray[Any]],
     patches: NDArray[np.float64],
     cells: NDArray[np.int64],
-    crossbar_inputs: int,
+    crossbar: tuple[int, int],
 ) -> NDArray[Any]:
     """Every vertical group's result as int8, added with saturation in the chain's order."""
     adc, factor = _narrow_factors(layer, ofm, numbers)
@@ -246,7 +255,7 @@ def _narrow(
 
     p_v = layer.vertical_groups
     digitized = np.zeros((p_v, len(patches), layer.kernel[3]), dtype=np.int64)
-    for share in window_shares(layer, len(patches), crossbar_inputs):
+    for share in window_shares(layer, len(patches), crossbar[1]):
         own = patches[share.outputs]
         for v in range(p_v):
             products = _product(layer, own, cells, np.flatnonzero(share.groups == v))
@@ -256,8 +265,11 @@ def _narrow(
     sums = np.zeros(digitized.shape[1:], dtype=np.int64)
     if "b" in numbers:
         sums = sums + digitize(numbers["b"])
-    for owners in _chain(layer.scheme, count, p_v):
-        sums = np.clip(sums + digitized[owners[windows], outputs], -128, 127)
+    for channels, parts in chain_parts(layer, crossbar[0]):
+        for first, end in parts:
+            for owners in _chain(layer.scheme, count, end - first):
+                added = digitized[first + owners[windows], outputs][:, channels]
+                sums[:, channels] = np.clip(sums[:, channels] + added, -128, 127)
     return _requantize(layer, ofm, numbers, sums, factor)
 
 

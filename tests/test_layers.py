@@ -147,7 +147,7 @@ def run(layer: Layer, x: np.ndarray, machine, scheme: str, mapping: str):
     assert description is not None
     want = reference_output(
         description, image.config.mode, image.config.ofm, compiled.program.reference[1], x,
-        machine.core.inputs,
+        (machine.core.outputs, machine.core.inputs),
     )  # fmt: skip
     return compiled, got, want
 
@@ -166,7 +166,7 @@ def test_the_ofm_equals_the_numpy_reference(mode: str, data, scheme: str, mappin
         np.testing.assert_allclose(got.output, want, rtol=0, atol=FLOAT_TOLERANCE * scale)
     else:
         np.testing.assert_array_equal(got.output, want)
-    calls = compiled.schedule.calls(compiled.mapping.p_h)
+    calls = compiled.schedule.calls
     assert len(got.results) == (layer.input_shape[0] if layer.layout == "NCHW" else 1)
     counted = int(got.results[0].counters[:, layout.CALLS_DONE].sum())
     assert counted == calls

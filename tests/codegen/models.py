@@ -111,7 +111,7 @@ def run_reference(made, feeds):
     return ReferenceEvaluator(made).run(None, feeds)
 
 
-def describe(layer, scheme="linear", vertical_groups=1):
+def describe(layer, scheme="linear", vertical_groups=1, horizontal_groups=1, turn_ends=()):
     """The layer as the cfg describes it."""
     return LayerDescription(
         name=layer.name,
@@ -129,7 +129,8 @@ def describe(layer, scheme="linear", vertical_groups=1):
         alpha=layer.activation.alpha,
         scheme=scheme,
         vertical_groups=vertical_groups,
-        horizontal_groups=1,
+        horizontal_groups=horizontal_groups,
+        turn_ends=list(turn_ends),
         groups=layer.groups,
         reference=Reference(path="", digest=""),
     )
@@ -140,7 +141,9 @@ def reference(layer, x):
     rows = int(np.prod(layer.weights.shape[:3]))
     mode = "f32" if layer.quantization is None else "i8"
     content = reference_model(layer).SerializeToString(deterministic=True)
-    return reference_output(describe(layer), mode, layer.type_names[1], content, x, rows)
+    return reference_output(
+        describe(layer), mode, layer.type_names[1], content, x, (layer.weights.shape[3], rows)
+    )
 
 
 def sums(layer, x):

@@ -64,10 +64,10 @@ def test_every_core_owns_every_output_once_in_chain_order(
         assert chain == [(first - k) % p_v for k in range(p_v)]
 
 
-@given(**sizes, p_h=st.integers(1, 4))
-def test_calls_as_the_formulas_say(scheme: str, outputs: int, p_v: int, p_h: int) -> None:
+@given(**sizes)
+def test_calls_as_the_formulas_say(scheme: str, outputs: int, p_v: int) -> None:
     per_chain = {"sequential": p_v - 1, "central": 0}.get(scheme, outputs * (p_v - 1))
-    assert make_schedule(scheme, outputs, p_v).calls(p_h) == p_h * per_chain
+    assert make_schedule(scheme, outputs, p_v).calls == per_chain
 
 
 @given(**sizes)
@@ -76,7 +76,7 @@ def test_waits_equal_calls_where_cores_hand_on_each_output(
 ) -> None:
     schedule = make_schedule(scheme, outputs, p_v)
     waits = sum(int((plan.expand().wait > 0).sum()) for plan in schedule.plans)
-    assert waits == (0 if scheme in ("sequential", "central") else schedule.calls(1))
+    assert waits == (0 if scheme in ("sequential", "central") else schedule.calls)
 
 
 @given(outputs=st.integers(1, 60), p_v=st.integers(1, 12))
@@ -96,7 +96,7 @@ def test_the_example_of_the_paper() -> None:
     linear = make_schedule("linear", 12, 3)
     assert all(np.array_equal(plan.expand().output, np.arange(12)) for plan in linear.plans)
     assert [plan.successor for plan in linear.plans] == [1, 2, None]
-    assert linear.calls(1) == 12 * 2
+    assert linear.calls == 12 * 2
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

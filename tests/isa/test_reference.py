@@ -96,7 +96,7 @@ def golden(layer, x, mode, scheme="linear", inputs=None):
     inputs = inputs or rows
     content = reference_model(layer).SerializeToString(deterministic=True)
     described = describe(layer, scheme, -(-rows // inputs))
-    return reference_output(described, mode, layer.type_names[1], content, x, inputs)
+    return reference_output(described, mode, layer.type_names[1], content, x, (1024, inputs))
 
 
 @given(layers(quantized=False))
@@ -254,7 +254,7 @@ def test_a_crossbar_that_does_not_fit_the_description():
         ValueError, match="9 kernel rows on crossbars with 4 inputs make 3 vertical"
     ):
         reference_output(
-            describe(layer, "linear", 2), "i8", "i8", content, np.ones((1, 9), np.int8), 4
+            describe(layer, "linear", 2), "i8", "i8", content, np.ones((1, 9), np.int8), (1, 4)
         )
 
 
