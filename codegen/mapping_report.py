@@ -52,6 +52,10 @@ def report(model: CompiledModel) -> str:
         turns = list(group)
         parts.append(f"<h3>{escape(turns[0].layer.name)}</h3>")
         parts.append(_grid(turns, machine.core.inputs * machine.core.outputs))
+        if len(turns) > 1:
+            parts.append(
+                f'<p class="note">{len(turns)} turns; squares of one colour are the same core.</p>'
+            )
         if turns[0].mapping.reason:
             parts.append(f'<p class="note">im2col, since {escape(turns[0].mapping.reason)}</p>')
     body = "\n".join([*parts, *_host(model)])
