@@ -54,7 +54,7 @@ def runs_whole(program, x, layers, modes):
     run = program.run(x, check=True)
     assert len(run.stats.layers) == layers
     assert sum(node.share for node in run.stats.host) == 0
-    assert {one.image.config.mode for one in program._network.layers.values()} == modes
+    assert {one.image.config.mode for (one,) in program._network.layers.values()} == modes
     (output,) = run.outputs.values()
     assert np.ptp(output) > 0
     return output

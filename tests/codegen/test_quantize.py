@@ -30,7 +30,7 @@ def test_digits(tmp_path, monkeypatch, narrow):
     assert cli.main([*arguments, "--quantize", "calib.npy"]) == 0
     program = cim.Program("build")
     done = program.run(images[40:70], check=True)
-    modes = {prepared.image.config.mode for prepared in program._network.layers.values()}
+    modes = {prepared.image.config.mode for (prepared,) in program._network.layers.values()}
     assert modes == {"i8n" if narrow else "i8"}
     labels = np.load(DIGITS / "test_labels.npy")[40:70]
     right = (done.outputs[program.outputs[0]].argmax(axis=1) == labels).mean()
