@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,10 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
     signature = _signature(tf, inputs, input_shapes, where)
     function = tf.function(call, input_signature=signature)
     try:
+        if _compiled_by_xla(function):
+            function = tf.function(call, input_signature=signature)
+            with _functions_inlined(tf):
+                function.get_concrete_function()
         made, _ = tf2onnx.convert.from_function(function, input_signature=signature, opset=OPSET)
     except Exception as problem:
         raise error(f"tf2onnx cannot convert it: {_first_line(problem)}", where=where) from problem
@@ -62,12 +67,33 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
         raise error(
             f"tf2onnx leaves '{left[0]}' as it is, which ONNX does not have", where=where,
             notes=[
-                "Keras compiles convolutions with groups by XLA, which hides them",
-                "use DepthwiseConv2D, or one Conv2D a group and Concatenate",
+                "Keras compiles convolutions with groups by XLA, and a SavedModel keeps them compiled",
+                "give the .keras file or the model in memory instead",
             ],
         )  # fmt: skip
     made.graph.name = where
     return made
+
+
+def _compiled_by_xla(function: Any) -> bool:
+    """Whether XLA compiles any part of it, which tf2onnx cannot look into."""
+    library = function.get_concrete_function().graph.as_graph_def().library
+    return any(inner.attr["_XlaMustCompile"].b for inner in library.function)
+
+
+@contextmanager
+def _functions_inlined(tf: Any) -> Iterator[None]:
+    """While it lasts, the functions that a traced one calls are traced as part of it.
+
+    Keras has its convolutions with groups in a function for XLA. Only for models that need it: a function that
+    branches on values must be traced on its own.
+    """
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(before)
 
 
 def _function(tf: Any, source: Any, where: str) -> tuple[Any, list[tuple[str, Any, Any]]]:

@@ -8,7 +8,9 @@ import pytest
 
 import cim
 from cim.codegen import cli
-from cim.codegen.keras_import import is_keras
+from cim.codegen.keras_import import is_keras, keras_to_onnx
+from cim.codegen.onnx_import import import_graph
+from cim.codegen.onnx_load import load_graph
 from cim.diagnostics import CimError
 
 pytest.importorskip("tensorflow", reason="needs pip install -e '.[tensorflow]'")
@@ -135,13 +137,77 @@ def test_what_cannot_be_read_is_said(tmp_path, capsys):
         cim.compile(keras.Sequential([keras.layers.Dense(2)]))
 
 
-def test_grouped_convolutions_that_tf2onnx_cannot_see():
-    inputs = keras.Input((5, 5, 4))
-    model = keras.Model(inputs, keras.layers.Conv2D(6, 1, groups=2)(inputs), name="grouped")
-    with pytest.raises(
-        CimError, match=r"grouped: error: tf2onnx leaves '.*' as it is(.|\n)*DepthwiseConv2D"
-    ):
-        cim.compile(model)
+def grouped(rank, how):
+    """A convolution with groups in the middle of a model, over images or sequences, built in two ways."""
+    layers = keras.layers
+    size = (7, 6, 4)[-rank - 1 :]
+    conv = layers.Conv2D if rank == 2 else layers.Conv1D
+    parts = [
+        conv(6, 3, strides=2, padding="same", groups=2, bias_initializer="normal", activation="relu"),
+        conv(9, 2, dilation_rate=2 if rank == 1 else 1, groups=3, use_bias=False),
+        layers.Flatten(),
+        layers.Dense(3),
+    ]  # fmt: skip
+    if how == "sequential":
+        return randomized(keras.Sequential([keras.Input(size), *parts]))
+    inputs = keras.Input(size, name="series")
+    x = inputs
+    for part in parts:
+        x = part(x)
+    return randomized(keras.Model(inputs, x, name="grouped"))
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("how", ["sequential", "functional", "file"])
+def test_convolutions_with_groups_are_layers_with_groups(rank, how, tmp_path):
+    """Keras compiles them by XLA, which the conversion goes without; afterwards functions are compiled again."""
+    tensorflow = pytest.importorskip("tensorflow")
+    model = grouped(rank, how)
+    source = model
+    if how == "file":
+        source = tmp_path / "m.keras"
+        model.save(source)
+    data = np.random.default_rng(3).normal(size=(2, *model.input_shape[1:])).astype(np.float32)
+    program = cim.compile(source, settings=SMALL)
+    assert not tensorflow.config.functions_run_eagerly()
+    run = program.run(data, check=True)
+    want = np.asarray(model(data, training=False))
+    np.testing.assert_allclose(run.outputs[program.outputs[0]], want, rtol=1e-4, atol=1e-5)
+    assert sum(node.share for node in run.stats.host) == 0
+    found = [layer.groups for layer in import_graph(load_graph(keras_to_onnx(source, {}))).layers]
+    assert found == [2, 3, 1]
+
+
+def test_convolutions_with_groups_in_a_saved_model_folder(tmp_path):
+    grouped(2, "functional").export(tmp_path / "saved", verbose=False)
+    text = (
+        r"saved: error: tf2onnx leaves '.*' as it is(.|\n)*the \.keras file or the model in memory"
+    )
+    with pytest.raises(CimError, match=text):
+        cim.compile(tmp_path / "saved")
+
+
+def test_functions_that_branch_on_values_are_traced_on_their_own():
+    """Without groups nothing is inlined, and TensorFlow's own conversion of `if` still works."""
+    tensorflow = pytest.importorskip("tensorflow")
+
+    @tensorflow.function
+    def halved_where_large(x):
+        if tensorflow.reduce_sum(x) > 0:
+            return x / 2
+        return x
+
+    class Branching(keras.layers.Layer):
+        def call(self, x):
+            return halved_where_large(x)
+
+    inputs = keras.Input((4,), batch_size=1)
+    model = randomized(keras.Model(inputs, keras.layers.Dense(3)(Branching()(inputs))))
+    program = cim.compile(model, settings=SMALL)
+    for sign in (1, -1):
+        data = np.full((1, 4), sign, np.float32)
+        found = program.run(data).outputs[program.outputs[0]]
+        np.testing.assert_allclose(found, np.asarray(model(data)), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("missing", ["tensorflow", "tf2onnx"])
