@@ -28,16 +28,20 @@ class Affine:
         return bool(np.any(self.scale != 1))
 
 
-def affine_after(graph: Graph, value: str, output_shape: tuple[int, ...], axis: int) -> Affine:
+def affine_after(
+    graph: Graph, value: str, output_shape: tuple[int, ...], axis: int, first: Node | None = None
+) -> Affine:
     """The longest chain of foldable nodes from `value` on, each the only user of the one before.
 
-    `axis` is the channel axis of `output_shape`. Computed in float64 and rounded once by the caller.
+    `first` is a user of `value` to begin with, although there are others. `axis` is the channel axis of `output_shape`.
+    Computed in float64 and rounded once by the caller.
     """
     channels = output_shape[axis]
     scale, shift = np.ones(channels), np.zeros(channels)
     nodes: list[Node] = []
-    while (node := graph.sole_consumer(value)) is not None:
-        step = _step(graph, node, value, output_shape, axis)
+    node = first or graph.sole_consumer(value)
+    while node is not None:
+        step = affine_step(graph, node, value, output_shape, axis)
         if step is None:
             break
         with np.errstate(all="ignore"):
@@ -48,13 +52,14 @@ def affine_after(graph: Graph, value: str, output_shape: tuple[int, ...], axis: 
         scale, shift = new_scale, new_shift
         nodes.append(node)
         value = node.outputs[0]
+        node = graph.sole_consumer(value)
     return Affine(scale, shift, tuple(nodes), value)
 
 
 Step = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-def _step(
+def affine_step(
     graph: Graph, node: Node, value: str, shape: tuple[int, ...], axis: int
 ) -> Step | None:  # fmt: skip
     """Scale and shift of one node; None where it is no such node."""

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.codegen.layer import Activation, Layer
+from cim.codegen.onnx_activation import Fused, fused_activation
 from cim.codegen.onnx_affine import affine_after
 from cim.codegen.onnx_geometry import Geometry, geometry_of
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import (
-    Fused,
     Match,
     channel_bias,
-    fused_activation,
     required_constant,
     row_vector,
     without_zeros,

@@ -13,15 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.codegen.layer import Activation, Layer, Quantization
+from cim.codegen.onnx_activation import Fused, fused_activation
 from cim.codegen.onnx_bias import integer_bias, positive, refuse_blocks, same_rows
 from cim.codegen.onnx_geometry import Geometry, geometry_of
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import (
-    Fused,
     Match,
     added_operand,
     channel_bias,
-    fused_activation,
     required_constant,
     without_zeros,
 )
