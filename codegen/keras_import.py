@@ -59,7 +59,9 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
             function = tf.function(call, input_signature=signature)
             with _functions_inlined(tf):
                 function.get_concrete_function()
-        made, _ = tf2onnx.convert.from_function(function, input_signature=signature, opset=OPSET)
+        made, _ = tf2onnx.convert.from_function(
+            function, input_signature=signature, opset=OPSET, custom_rewriter=[_numbers_as_vectors]
+        )
     except Exception as problem:
         raise error(f"tf2onnx cannot convert it: {_first_line(problem)}", where=where) from problem
     left = sorted({n.name for n in made.graph.node if n.op_type.endswith("PartitionedCall")})
@@ -73,6 +75,21 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
         )  # fmt: skip
     made.graph.name = where
     return made
+
+
+def _numbers_as_vectors(graph: Any, nodes: Any) -> Any:
+    """Gives constant numbers in sums a dimension, in tf2onnx's graph.
+
+    A number without one, as in the `x + 3` of a hard swish behind a convolution, makes tf2onnx give up moving its
+    Transposes, all of them.
+    """
+    for node in nodes:
+        for place, source in enumerate(node.inputs):
+            if node.type in ("Add", "AddV2") and source.is_const() and graph.get_rank(source.output[0]) == 0 and graph.get_rank(node.output[0]):  # fmt: skip
+                number = source.get_tensor_value(as_list=False)
+                vector = graph.make_const(f"{node.name}/vector_{place}", number.reshape(1))
+                graph.replace_input(node, source.output[0], vector.output[0], place)
+    return graph.get_nodes()
 
 
 def _compiled_by_xla(function: Any) -> bool:

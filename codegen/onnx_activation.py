@@ -45,7 +45,7 @@ def fused_activation(graph: Graph, value: str, shape: tuple[int, ...], axis: int
 
 
 def _one(graph: Graph, node: Node, value: str, shape: tuple[int, ...], axis: int) -> Fused | None:
-    """The activation that one node is."""
+    """The activation that one node is, and for a clip the factor behind it."""
     if node.input(0) != value:
         return None
     scale, shift = 1.0, 0.0
@@ -60,7 +60,30 @@ def _one(graph: Graph, node: Node, value: str, shape: tuple[int, ...], axis: int
         activation = _activation(graph, node)
     if activation is None or not np.isfinite([scale, shift]).all():
         return None
-    return Fused(activation, (node,), node.outputs[0], scale, shift)
+    fused = Fused(activation, (node,), node.outputs[0], scale, shift)
+    return _scaled(graph, fused, shape, axis) if activation.kind == "clip" else fused
+
+
+def _scaled(graph: Graph, clip: Fused, shape: tuple[int, ...], axis: int) -> Fused:
+    """A clip that takes in arithmetic behind it, as in the Clip(x + 3, 0, 6) / 6 of a hard sigmoid.
+
+    Factor and addend must be one number each for all channels, and the factor positive.
+    """
+    while (node := graph.sole_consumer(clip.value)) is not None:
+        step = affine_step(graph, node, clip.value, shape, axis)
+        if step is None or any(np.any(numbers != numbers[0]) for numbers in step):
+            break
+        factor, moved = float(step[0][0]), float(step[1][0])
+        low, high = clip.activation.low * factor + moved, clip.activation.high * factor + moved
+        numbers = np.array([clip.scale * factor, clip.shift * factor + moved, low, high])
+        given = [clip.scale, clip.shift, clip.activation.low, clip.activation.high]
+        with np.errstate(over="ignore"):
+            kept = np.isfinite(numbers.astype(np.float32)) == np.isfinite(given)
+        if not (factor > 0 and kept.all()):
+            break
+        activation = Activation("clip", low=low, high=high)
+        clip = Fused(activation, (*clip.nodes, node), node.outputs[0], numbers[0], numbers[1])
+    return clip
 
 
 def _spelled_out(graph: Graph, value: str, shape: tuple[int, ...], axis: int) -> Fused | None:
@@ -75,22 +98,16 @@ def _spelled_out(graph: Graph, value: str, shape: tuple[int, ...], axis: int) ->
         line = affine_after(graph, value, shape, axis, start)
         node = graph.sole_consumer(line.value) if line.nodes else start
         clip = None if node is None else _one(graph, node, line.value, shape, axis)
-        if clip is None or clip.activation.kind != "clip":
+        if clip is None or clip.activation.kind != "clip" or product.operator != "Mul" or graph.sole_consumer(clip.value) is not product:  # fmt: skip
             continue
-        factor = affine_after(graph, clip.value, shape, axis)
-        if product.operator != "Mul" or graph.sole_consumer(factor.value) is not product or np.any(factor.shift):  # fmt: skip
-            continue
-        nodes = [*line.nodes, *clip.nodes, *factor.nodes, product]
-        whole = factor.scale
-        behind = graph.sole_consumer(product.outputs[0])
-        for last in (None, behind):
-            if last is not None:
-                step = affine_step(graph, last, product.outputs[0], shape, axis)
-                if step is None or np.any(step[1]):
-                    break
-                nodes, whole = [*nodes, last], whole * step[0]
-            if _is_hard_swish(line.scale * clip.scale, line.shift * clip.scale + clip.shift, clip.activation, whole):  # fmt: skip
-                return Fused(Activation("hard_swish"), tuple(nodes), nodes[-1].outputs[0])
+        slope, offset = line.scale * clip.scale, line.shift * clip.scale + clip.shift
+        nodes = (*line.nodes, *clip.nodes, product)
+        if _is_hard_swish(slope, offset, clip.activation, np.ones(1)):
+            return Fused(Activation("hard_swish"), nodes, product.outputs[0])
+        last = graph.sole_consumer(product.outputs[0])
+        step = None if last is None else affine_step(graph, last, product.outputs[0], shape, axis)
+        if last is not None and step is not None and not np.any(step[1]) and _is_hard_swish(slope, offset, clip.activation, step[0]):  # fmt: skip
+            return Fused(Activation("hard_swish"), (*nodes, last), last.outputs[0])
     return None
 
 
@@ -98,10 +115,12 @@ def _is_hard_swish(
     slope: NDArray[np.float64], offset: NDArray[np.float64], clip: Activation, factor: NDArray[np.float64]
 ) -> bool:  # fmt: skip
     """Whether clip(slope * x + offset) * factor is what HardSwish multiplies x with, to float32."""
+    wanted = (SLOPE, OFFSET, 0, 1)
     with np.errstate(all="ignore"):
-        numbers = np.stack([slope * factor, offset * factor, clip.low * factor, clip.high * factor])
-        found = numbers.astype(np.float32)
-    return bool(np.all(found == np.array([[SLOPE], [OFFSET], [0], [1]], np.float32)))
+        found = [
+            (number * factor).astype(np.float32) for number in (slope, offset, clip.low, clip.high)
+        ]
+    return all(np.all(one == np.float32(own)) for one, own in zip(found, wanted, strict=True))
 
 
 def _slopes(graph: Graph, node: Node, shape: tuple[int, ...], axis: int) -> Activation | None:

@@ -106,6 +106,27 @@ def test_sequential_models_and_several_inputs():
     )
 
 
+@pytest.mark.parametrize("biased", [False, True])
+def test_hard_activations_are_part_of_the_layers(biased):
+    """Keras writes them as arithmetic, with numbers that tf2onnx alone would stumble over."""
+    layers = keras.layers
+    inputs = keras.Input((6, 5, 4))
+    x = layers.Conv2D(6, 2, use_bias=biased)(inputs)
+    x = layers.Activation("hard_silu")(x)
+    x = layers.DepthwiseConv2D(3, padding="same", use_bias=biased)(x)
+    x = layers.Activation("hard_sigmoid")(x)
+    x = layers.Conv2D(3, 1, use_bias=biased, activation="relu")(x)
+    model = randomized(keras.Model(inputs, x))
+    data = np.random.default_rng(4).normal(size=(2, 6, 5, 4)).astype(np.float32)
+    found = import_graph(load_graph(keras_to_onnx(model, {})))
+    assert [layer.activation.kind for layer in found.layers] == ["hard_swish", "clip", "relu"]
+    assert len(found.units) == 5  # and the Transposes from and to Keras's layout
+    program = cim.compile(model, settings=SMALL)
+    outputs = program.run(data, check=True).outputs
+    want = np.asarray(model(data, training=False))
+    np.testing.assert_allclose(outputs[program.outputs[0]], want, rtol=1e-4, atol=1e-5)
+
+
 def test_unknown_sizes_are_asked_for_and_given():
     inputs = keras.Input((None, 5, 2), name="wide")
     model = randomized(keras.Model(inputs, keras.layers.Conv2D(3, 2)(inputs), name="open"))

@@ -1,4 +1,4 @@
-"""HardSwish, as an operator and as the arithmetic that it stands for, is part of a float layer."""
+"""HardSigmoid and HardSwish, in any arithmetic that stands for them, are part of a float layer."""
 
 import numpy as np
 import pytest
@@ -94,6 +94,48 @@ def test_with_other_numbers_it_is_no_hard_swish(operator, factor):
         made = spelled_out("Conv", form, change={operator: numbers[operator]})
     (layer,) = as_given(made, feed("Conv"))
     assert layer.activation.kind == "none"
+
+
+GATES = [
+    [("Add", 3), ("Clip", (0, 6)), ("Div", 6)],
+    [("Add", 3), ("Clip", (0, 6)), ("Mul", 1 / 6)],
+    [("Clip", (-3, 3)), ("Add", 3), ("Div", 6)],
+    [("HardSigmoid", ()), ("Mul", 2), ("Sub", 1)],
+]
+
+
+@pytest.mark.parametrize("steps", GATES)
+@pytest.mark.parametrize("product", sorted(PRODUCTS))
+def test_arithmetic_behind_a_clip_is_part_of_it(steps, product):
+    """A hard sigmoid by itself, as in front of the product of a squeeze-and-excite block."""
+    made, layers = chained(product, steps)
+    assert only_layer(imported(made)).activation.kind == "clip"
+    assert len(layers) == 1
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [("Mul", -1), ("Mul", 0), ("Mul", [[[1]], [[1]], [[1]], [[2]]]), ("Add", np.inf), ("Mul", np.nan), ("Mul", 3e38)],
+)  # fmt: skip
+def test_what_turns_or_breaks_a_clip_stays_behind_it(behind):
+    made, _ = chained("Conv", [("Clip", (-3, 3)), behind])
+    assert set(reasons(imported(made))) == {"v1"}
+
+
+def chained(product, steps):
+    """The model of a product and operators one behind the other, which has been run; its layers."""
+    x_shape, w_shape, y_shape = PRODUCTS[product]
+    constants = {"w": np.random.default_rng(5).normal(size=w_shape).astype(F)}
+    nodes = [helper.make_node(product, ["x", "w"], ["s"], "n")]
+    for number, (operator, numbers) in enumerate(steps):
+        bounds = numbers if operator in ("Clip", "HardSigmoid") else (numbers,)
+        own = {f"c{number}_{i}": np.asarray(c, F) for i, c in enumerate(bounds)}
+        constants |= own
+        source = nodes[-1].output[0]
+        nodes.append(helper.make_node(operator, [source, *own], [f"v{number}"], f"v{number}"))
+    nodes[-1].output[0] = "y"
+    made = model(nodes, [value("x", F, x_shape)], [value("y", F, y_shape)], constants)
+    return made, as_given(made, feed(product))
 
 
 @pytest.mark.parametrize(
