@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cim.codegen.onnx_geometry import Geometry
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import required_constant, row_vector
-from cim.codegen.onnx_reasons import NotMappedError, shown
+from cim.codegen.onnx_reasons import NotMappedError, NotQuantizedError, shown
 
 INT32 = np.iinfo(np.int32)
 FLOAT = np.dtype(np.float32)
@@ -34,23 +34,28 @@ def positive(array: NDArray[Any], role: str) -> NDArray[Any]:
     return array
 
 
-def integer_bias(
-    graph: Graph, value: str, unit: NDArray[np.float32], geometry: Geometry
-) -> NDArray[Any]:
-    """A bias in units of x_scale * w_scale, int32 [K].
+class InexactBiasError(NotMappedError):
+    """A bias that is no whole multiple of x_scale * w_scale."""
 
-    A bias with other scales, or a float one, is converted if the float32 numbers that it stands for
-    stay what they are (to float32 rounding); else `NotMappedError`.
+
+def integer_bias(
+    graph: Graph, value: str, unit: NDArray[np.float32], geometry: Geometry, beta: float = 1.0
+) -> NDArray[Any]:
+    """A bias times `beta` in units of x_scale * w_scale (and of alpha, if that is in w_scale), int32 [K].
+
+    A bias with other scales, or a float one, is converted if the numbers that it stands for stay what they are (to
+    float32 rounding); else `InexactBiasError`. Raises `NotQuantizedError` for what is no one constant per channel of a
+    matrix product, or is computed at run time: it is added to floats.
     """
     node = graph.producer.get(value)
     channels = geometry.output_shape[-1] if geometry.layout == "ROWS" else geometry.output_shape[1]
     rows = geometry.output_shape if geometry.layout == "ROWS" else (channels,)
     units = np.broadcast_to(unit, (channels,))
     if node is None or node.operator != "DequantizeLinear":
-        numbers = required_constant(graph, value, "bias")
-        return _converted(same_rows(numbers, rows), units, "float")
+        numbers = same_rows(_constant_bias(graph, value), rows)
+        return _converted(numbers.astype(np.float64) * beta, units, "float")
     refuse_blocks(node)
-    stored = required_constant(graph, node.input(0), "bias").astype(np.int64)
+    stored = _constant_bias(graph, node.input(0)).astype(np.int64)
     scale = positive(
         required_constant(graph, node.input(1), "the bias's scale"), "the bias's scale"
     )
@@ -59,9 +64,17 @@ def integer_bias(
         stored = stored - _along(zero_point.astype(np.int64), node, stored.shape)
     integers = same_rows(stored, rows)
     scales = same_rows(np.broadcast_to(_along(scale, node, stored.shape), stored.shape), rows)
-    if np.array_equal(scales, units) and np.all(np.abs(integers) <= INT32.max):
+    if beta == 1 and np.array_equal(scales, units) and np.all(np.abs(integers) <= INT32.max):
         return integers.astype(np.int32)
-    return _converted(integers.astype(np.float32) * scales, units, f"in units of {scales[0]:.9g}")
+    numbers = integers.astype(np.float64) * scales * beta
+    return _converted(numbers, units, f"in units of {scales[0]:.9g}")
+
+
+def _constant_bias(graph: Graph, value: str) -> NDArray[Any]:
+    """The array of a bias; `NotQuantizedError` for one that is computed at run time."""
+    if not graph.is_constant(value):
+        raise NotQuantizedError(f"bias '{value}'", "computed at run time", "constant")
+    return required_constant(graph, value, "bias")
 
 
 def _along(numbers: NDArray[Any], node: Node, sizes: tuple[int, ...]) -> NDArray[Any]:
@@ -80,19 +93,20 @@ def _along(numbers: NDArray[Any], node: Node, sizes: tuple[int, ...]) -> NDArray
 
 
 def same_rows(numbers: NDArray[Any], rows: tuple[int, ...]) -> NDArray[Any]:
-    """What a bias adds to every row. Raises `NotMappedError` where rows differ."""
+    """What a bias adds to every row. Raises `NotQuantizedError` where the rows of a product differ."""
     row = row_vector(numbers, rows)
     if row is None:
+        kind = NotQuantizedError if len(rows) > 1 else NotMappedError
         found = f"different from row to row (shape {shown(numbers.shape)})"
-        raise NotMappedError("bias", found, "one row vector")
+        raise kind("bias", found, "one row vector")
     return row
 
 
 def _converted(numbers: NDArray[Any], units: NDArray[np.float32], found: str) -> NDArray[Any]:
-    exact = numbers.astype(np.float64)
-    integers = np.rint(exact / units)
-    near = np.abs(integers * units.astype(np.float64) - exact) <= np.abs(exact) * FLOAT_ROUNDING
+    """Float64 numbers in units, as int32."""
+    integers = np.rint(numbers / units)
+    near = np.abs(integers * units.astype(np.float64) - numbers) <= np.abs(numbers) * FLOAT_ROUNDING
     if not np.all(near) or np.any(np.abs(integers) > INT32.max):
         accepted = f"a multiple of x_scale * w_scale ({units[0]:.9g})"
-        raise NotMappedError("bias", found, accepted)
+        raise InexactBiasError("bias", found, accepted)
     return integers.astype(np.int32)

@@ -6,8 +6,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from cim.codegen.onnx_gemm import turned
 from cim.codegen.onnx_graph import STANDARD_DOMAINS, Graph, Node
-from cim.codegen.onnx_products import turned
 from cim.codegen.onnx_rewrite import Replacement
 
 QGEMM = "com.microsoft.QGemm"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from cim.codegen.onnx_custom import QGEMM, qgemm
+from cim.codegen.onnx_gemm import gemm
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_pad import unpadded
-from cim.codegen.onnx_products import gemm, product
+from cim.codegen.onnx_products import product
 from cim.codegen.onnx_reasons import NotMappedError
 from cim.codegen.onnx_rewrite import Replacement, Rewriter
 from cim.codegen.onnx_transposed import conv_transpose

@@ -1,4 +1,4 @@
-"""MatMul, MatMulInteger, QLinearMatMul and Gemm in every form, as products x W with one matrix W each."""
+"""MatMul, MatMulInteger and QLinearMatMul in every form, as products x W with one matrix W each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim.codegen.onnx_graph import Graph, Node
-from cim.codegen.onnx_operands import row_vector
 from cim.codegen.onnx_rewrite import Replacement
 
 
@@ -228,74 +227,3 @@ class _Product:
             return None
         own = every[index] if index else every.reshape(-1, columns)[0]
         return self.made.constant(own.reshape(columns), "numbers")
-
-
-def gemm(graph: Graph, node: Node) -> Replacement | None:
-    """Replaces a Gemm with transA, with its constant on the left, or with a C that is no row vector."""
-    made = Replacement(graph, node)
-    a, b, c = (node.input(i) for i in range(3))
-    x_shape, y_shape = graph.type(a).shape, graph.type(node.outputs[0]).shape
-    turn_a, turn_b = bool(node.attribute("transA", 0)), bool(node.attribute("transB", 0))
-    beta = float(node.attribute("beta", 1.0))
-    on_left = graph.is_constant(a) and not graph.is_constant(b)
-    if (
-        x_shape is None
-        or y_shape is None
-        or len(x_shape) != 2
-        or not (on_left or _is_matrix(graph, b))
-    ):
-        return None
-    if graph.type(node.outputs[0]).dtype != np.float32:
-        return None
-    # A quantized Gemm has its C in a DequantizeLinear, which its layer reads.
-    quantized = not on_left and not graph.is_constant(b)
-    constant = graph.constant(c) if c else None
-    if on_left:  # Y^T = B^T A^T
-        a, b, turn_a, turn_b = b, a, not turn_b, not turn_a
-    if constant is not None and on_left:
-        constant = np.broadcast_to(constant, y_shape).T if constant.ndim else constant
-    inner = y_shape[::-1] if on_left else y_shape
-    apart = (
-        bool(c)
-        and beta != 0
-        and not quantized
-        and (constant is None or row_vector(constant, inner) is None)
-    )
-    if not (on_left or turn_a or apart):
-        return None
-    if turn_a:
-        a = turned(made, a)
-    inputs = [a, b]
-    if constant is not None and not apart:
-        inputs.append(made.constant(np.asarray(constant), "c"))
-    elif quantized and c:
-        inputs.append(c)
-    y = made.add(
-        "Gemm", inputs, name=node.name, alpha=float(node.attribute("alpha", 1.0)), beta=beta,
-        transA=0, transB=int(turn_b),
-    )  # fmt: skip
-    if on_left:
-        y = made.add("Transpose", [y], perm=[1, 0])
-    if apart:
-        if beta != 1:
-            c = made.add("Mul", [c, made.constant(np.array(beta, np.float32), "beta")])
-        y = made.add("Add", [y, c])
-    made.end(y, node.outputs[0])
-    return made
-
-
-def _is_matrix(graph: Graph, value: str) -> bool:
-    """A constant, or the DequantizeLinear of one."""
-    source = graph.producer.get(value)
-    if source is not None and source.operator == "DequantizeLinear":
-        value = source.input(0)
-    return graph.is_constant(value)
-
-
-def turned(made: Replacement, value: str) -> str:
-    """A transposed matrix; before its DequantizeLinear, where it has one, so that the layer finds that."""
-    source = made.graph.producer.get(value)
-    if source is None or source.operator != "DequantizeLinear":
-        return made.add("Transpose", [value], perm=[1, 0])
-    integers = made.add("Transpose", [source.input(0)], perm=[1, 0])
-    return made.add("DequantizeLinear", [integers, *source.proto.input[1:]])

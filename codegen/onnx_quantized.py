@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cim.codegen.layer import Activation, Layer, Quantization
 from cim.codegen.onnx_activation import Fused, fused_activation
-from cim.codegen.onnx_bias import integer_bias, positive, refuse_blocks, same_rows
+from cim.codegen.onnx_bias import InexactBiasError, integer_bias, positive, refuse_blocks, same_rows
 from cim.codegen.onnx_geometry import Geometry, geometry_of
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import (
@@ -24,7 +24,7 @@ from cim.codegen.onnx_operands import (
     required_constant,
     without_zeros,
 )
-from cim.codegen.onnx_reasons import NotMappedError, shown
+from cim.codegen.onnx_reasons import NotMappedError, NotQuantizedError, shown
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 INT32 = np.iinfo(np.int32)
@@ -67,10 +67,6 @@ class Finish:
     nodes: tuple[Node, ...]
 
 
-class NotQuantizedError(NotMappedError):
-    """A layer of quantized operands whose result is not quantized at once."""
-
-
 def qdq_layer(graph: Graph, node: Node) -> Match:
     """The layer of a Conv, Gemm or MatMul between DequantizeLinear and QuantizeLinear.
 
@@ -81,17 +77,14 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
     values = required_constant(graph, source.input(0), "weights")
     geometry = geometry_of(graph, node, x.name, values)
     weights = Weights(values, *weight_numbers(graph, source, values, geometry.axis))
-    if node.operator == "Gemm" and node.attribute("alpha", 1.0) != 1.0:
-        raise NotMappedError("alpha", node.attribute("alpha"), "1 in a quantized layer")
-    unit = x.scale * weights.scale
-    bias, value, nodes = None, node.outputs[0], [node]
-    if node.input(2):
-        if node.operator == "Gemm" and node.attribute("beta", 1.0) != 1.0:
-            raise NotMappedError("beta", node.attribute("beta"), "1 in a quantized layer")
-        bias = integer_bias(graph, node.input(2), unit, geometry)
-    elif node.operator == "MatMul" and (found := added_operand(graph, value)) is not None:
-        add, other = found
-        bias = integer_bias(graph, other, unit, geometry)
+    alpha = beta = 1.0
+    if node.operator == "Gemm":
+        alpha, beta = _finite(node, "alpha"), _finite(node, "beta")
+        weights = _times(alpha, weights)
+    bias_name = node.input(2) if beta != 0 else ""
+    value, nodes = node.outputs[0], [node]
+    if node.operator == "MatMul" and (found := added_operand(graph, value)) is not None:
+        add, bias_name = found
         nodes.append(add)
         value = add.outputs[0]
     axis = 1 if geometry.layout == "NCHW" else len(geometry.output_shape) - 1
@@ -99,6 +92,16 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
     if fused.scale != 1 or fused.shift != 0 or fused.activation.kind == "hard_swish":
         fused = Fused(Activation(), (), value)  # only float layers can have it
     quantize = _quantize_node(graph, fused.value)
+    bias = None
+    if bias_name:
+        unit = x.scale * weights.scale
+        try:
+            bias = integer_bias(graph, bias_name, unit, geometry, beta)
+        except InexactBiasError as why:
+            if alpha == beta == 1:
+                raise
+            # Quantizers give a bias the scale x_scale * w_scale, whose multiples alpha and beta seldom leave whole.
+            raise NotQuantizedError(why.subject, why.found, why.accepted) from why
     output = Output(
         quantize.outputs[0],
         _scale(graph, quantize.input(1), "y_scale"),
@@ -106,6 +109,33 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
     )
     finish = Finish(bias, fused.activation, (*nodes, *fused.nodes, quantize))
     return _match(graph, node, geometry, x, weights, output, finish)
+
+
+def _finite(node: Node, name: str) -> float:
+    """Alpha or beta of a Gemm."""
+    number = float(node.attribute(name, 1.0))
+    if not np.isfinite(number):
+        raise NotMappedError(name, number, "finite")
+    return number
+
+
+def _times(alpha: float, weights: Weights) -> Weights:
+    """Weights that stand for alpha times what they stood for.
+
+    The scale becomes float32(w_scale * |alpha|), before anything is multiplied with it. The sign goes into the cells:
+    `~w - ~w_zp` is `-(w - w_zp)`, and has the type of w. With alpha 0 all cells are 0.
+    """
+    if alpha == 1 or weights.values.dtype not in BYTES:  # other types are refused later
+        return weights
+    if alpha == 0:
+        zeros = np.zeros_like(weights.zero_point)
+        return Weights(np.zeros_like(weights.values), weights.scale, zeros)
+    with np.errstate(over="ignore", under="ignore"):
+        scale = positive(weights.scale * np.float32(abs(alpha)), "alpha * w_scale")
+    if alpha > 0:
+        return Weights(weights.values, scale, weights.zero_point)
+    zero_point = np.invert(weights.zero_point.astype(weights.values.dtype)).astype(np.int32)
+    return Weights(np.invert(weights.values), scale, zero_point)
 
 
 def qlinear_layer(graph: Graph, node: Node) -> Match:

@@ -15,6 +15,10 @@ class NotMappedError(Exception):
         super().__init__(f"{subject} is {found}, must be {accepted}")
 
 
+class NotQuantizedError(NotMappedError):
+    """A layer of quantized operands whose result is not quantized at once."""
+
+
 @dataclass(frozen=True)
 class Reason:
     """The reason for one node. Glue operators (pooling, reshape, softmax) have no `subject`."""

@@ -13,8 +13,8 @@ import onnx
 
 from cim.codegen.onnx_geometry import geometry_of
 from cim.codegen.onnx_graph import Graph, Node
-from cim.codegen.onnx_quantized import NotQuantizedError, qdq_layer, weight_numbers
-from cim.codegen.onnx_reasons import NotMappedError
+from cim.codegen.onnx_quantized import qdq_layer, weight_numbers
+from cim.codegen.onnx_reasons import NotMappedError, NotQuantizedError
 from cim.codegen.onnx_rewrite import Replacement
 
 KEPT = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")

@@ -24,6 +24,9 @@ ELEMENTS = {
     np.dtype(np.int32): TensorProto.INT32,
     np.dtype(np.int64): TensorProto.INT64,
 }
+MATRIX = {  # operators that run on the cores
+    "Conv", "ConvInteger", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "QLinearConv", "QLinearMatMul",
+}  # fmt: skip
 
 
 def table1_layer(row):
@@ -209,3 +212,27 @@ def run_whole(made, feeds):
     """A model's outputs by its layers and host steps, and its layers."""
     found = imported(made)
     return execute(partition(found), feeds), found.layers
+
+
+def close(found, expected):
+    """The same shape, type and numbers, to float rounding."""
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def on_cores(made, feeds, layers=None):
+    """The outputs; no matrix operator may have stayed on the host."""
+    assert not MATRIX.intersection(
+        text.split(" ")[0] for text in reasons(imported(made)).values()
+    ), reasons(imported(made))
+    found, made_layers = run_whole(made, feeds)
+    if layers is not None:
+        assert len(made_layers) == layers
+    return found[0]
+
+
+def requantized(sums, factor, zero_point, dtype):
+    """Int64 sums as an 8-bit type: one rounding to even, then the zero point, then saturation."""
+    limits = np.iinfo(dtype)
+    scaled = np.rint(sums.astype(np.float32) * np.asarray(factor, np.float32)).astype(np.int64)
+    return np.clip(scaled + zero_point, limits.min, limits.max).astype(dtype)

@@ -9,42 +9,19 @@ from onnx import TensorProto, helper, numpy_helper
 import cim
 from cim.diagnostics import CimError
 from tests.codegen.models import (
+    close,
     imported,
     model,
+    on_cores,
     operator,
     reasons,
+    requantized,
     run,
-    run_reference,
     run_whole,
     value,
 )
 
 F = np.float32
-MATRIX = {
-    "Conv",
-    "ConvTranspose",
-    "Gemm",
-    "MatMul",
-    "MatMulInteger",
-    "QLinearConv",
-    "QLinearMatMul",
-}
-
-
-def close(found, expected):
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
-
-
-def on_cores(made, feeds, layers=None):
-    """The outputs; no matrix operator may have stayed on the host."""
-    assert not MATRIX.intersection(
-        text.split(" ")[0] for text in reasons(imported(made)).values()
-    ), reasons(imported(made))
-    found, made_layers = run_whole(made, feeds)
-    if layers is not None:
-        assert len(made_layers) == layers
-    return found[0]
 
 
 @st.composite
@@ -114,12 +91,6 @@ def test_matmulinteger_with_either_side_constant(operands, on_left, per_channel,
     assert np.array_equal(found, np.matmul(a, b).reshape(found.shape))
 
 
-def requantized(sums, factor, zero_point, dtype):
-    limits = np.iinfo(dtype)
-    scaled = np.rint(sums.astype(F) * np.asarray(factor, F)).astype(np.int64)
-    return np.clip(scaled + zero_point, limits.min, limits.max).astype(dtype)
-
-
 @settings(max_examples=60)
 @given(integer_operands(), st.booleans(), st.booleans(), st.booleans(), st.integers(0, 2**32 - 1))
 def test_qlinearmatmul_and_qdq_with_either_side_constant(operands, on_left, per_channel, qdq, seed):
@@ -184,59 +155,6 @@ def test_scales_of_each_matrix_of_a_batch():
         (x.astype(np.int64) - 3) @ w.astype(np.int64), F(0.5) * scale / F(2), 9, np.uint8
     )
     assert np.array_equal(on_cores(made, {"x": x}, layers=2), want)
-
-
-C_SHAPES = [None, (), (1,), (5,), (1, 5), (1, 1), (4, 1), (4, 5)]
-
-
-@pytest.mark.parametrize("c_shape", C_SHAPES)
-@pytest.mark.parametrize("form", ["constant", "run time"])
-@pytest.mark.parametrize("turns", [(0, 0), (0, 1), (1, 0), (1, 1)])
-@pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.5, -2.0), (1.5, 0.0), (0.7, 0.3)])
-def test_gemm(c_shape, form, turns, side, alpha, beta):
-    """Every attribute and every C, constant or not; a C that is a row vector is the layer's own bias."""
-    rng = np.random.default_rng(5)
-    shapes = {"a": (3, 4) if turns[0] else (4, 3), "b": (5, 3) if turns[1] else (3, 5)}
-    arrays = {name: rng.normal(size=shape).astype(F) for name, shape in shapes.items()}
-    if c_shape is not None:
-        arrays["c"] = rng.normal(size=c_shape).astype(F)
-    data = {"b" if side == "left" else "a"} | ({"c"} if form == "run time" else set())
-    feeds = {name: array for name, array in arrays.items() if name in data}
-    node = helper.make_node("Gemm", [*arrays], ["y"], "n", transA=turns[0], transB=turns[1], alpha=alpha, beta=beta)  # fmt: skip
-    made = model(
-        [node], [value(name, F, array.shape) for name, array in feeds.items()], [value("y", F, (4, 5))],
-        {name: array for name, array in arrays.items() if name not in data},
-    )  # fmt: skip
-    found = on_cores(made, feeds, layers=1)
-    close(found, run_reference(made, feeds)[0])
-    (layer,) = imported(made).layers
-    across = (
-        c_shape in ((4, 1), (1,), (), (1, 1)) if side == "left" else c_shape not in ((4, 1), (4, 5))
-    )
-    own = c_shape is not None and beta != 0 and form == "constant" and across
-    assert (layer.bias is not None) == own
-
-
-def test_gemm_between_dequantize_and_quantize_with_transposed_input():
-    rng = np.random.default_rng(3)
-    x, w = (
-        rng.integers(0, 256, (3, 4)).astype(np.uint8),
-        rng.integers(-128, 128, (5, 3)).astype(np.int8),
-    )
-    bias = rng.integers(-500, 500, 5).astype(np.int32)
-    constants = {"w": w, "b": bias, "s": F(0.25), "z": np.uint8(7), "ws": F(0.5), "bs": F(0.125), "ys": F(4), "yz": np.uint8(3)}  # fmt: skip
-    nodes = [
-        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["dx"]),
-        helper.make_node("DequantizeLinear", ["w", "ws"], ["dw"]),
-        helper.make_node("DequantizeLinear", ["b", "bs"], ["db"]),
-        helper.make_node("Gemm", ["dx", "dw", "db"], ["g"], "n", transA=1, transB=1),
-        helper.make_node("QuantizeLinear", ["g", "ys", "yz"], ["y"]),
-    ]
-    made = model(nodes, [value("x", np.uint8, x.shape)], [value("y", np.uint8, (4, 5))], constants)
-    sums = (x.T.astype(np.int64) - 7) @ w.T.astype(np.int64) + bias
-    want = requantized(sums, F(0.25) * F(0.5) / F(4), 3, np.uint8)
-    assert np.array_equal(on_cores(made, {"x": x}, layers=1), want)
 
 
 @st.composite

@@ -1,0 +1,262 @@
+"""Gemm in every form runs on the cores, in float and between DequantizeLinear and QuantizeLinear."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from tests.codegen.models import (
+    close,
+    evaluate,
+    imported,
+    model,
+    on_cores,
+    reference,
+    requantized,
+    run,
+    run_reference,
+    value,
+)
+
+F = np.float32
+C_SHAPES = [None, (), (1,), (5,), (1, 5), (1, 1), (4, 1), (4, 5)]
+
+
+@pytest.mark.parametrize("c_shape", C_SHAPES)
+@pytest.mark.parametrize("form", ["constant", "run time"])
+@pytest.mark.parametrize("turns", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.5, -2.0), (1.5, 0.0), (0.7, 0.3)])
+def test_gemm(c_shape, form, turns, side, alpha, beta):
+    """Every attribute and every C, constant or not; a C that is a row vector is the layer's own bias."""
+    rng = np.random.default_rng(5)
+    shapes = {"a": (3, 4) if turns[0] else (4, 3), "b": (5, 3) if turns[1] else (3, 5)}
+    arrays = {name: rng.normal(size=shape).astype(F) for name, shape in shapes.items()}
+    if c_shape is not None:
+        arrays["c"] = rng.normal(size=c_shape).astype(F)
+    data = {"b" if side == "left" else "a"} | ({"c"} if form == "run time" else set())
+    feeds = {name: array for name, array in arrays.items() if name in data}
+    node = helper.make_node("Gemm", [*arrays], ["y"], "n", transA=turns[0], transB=turns[1], alpha=alpha, beta=beta)  # fmt: skip
+    made = model(
+        [node], [value(name, F, array.shape) for name, array in feeds.items()], [value("y", F, (4, 5))],
+        {name: array for name, array in arrays.items() if name not in data},
+    )  # fmt: skip
+    found = on_cores(made, feeds, layers=1)
+    close(found, run_reference(made, feeds)[0])
+    (layer,) = imported(made).layers
+    across = (
+        c_shape in ((4, 1), (1,), (), (1, 1)) if side == "left" else c_shape not in ((4, 1), (4, 5))
+    )
+    own = c_shape is not None and beta != 0 and form == "constant" and across
+    assert (layer.bias is not None) == own
+
+
+def test_gemm_between_dequantize_and_quantize_with_transposed_input():
+    rng = np.random.default_rng(3)
+    x, w = (
+        rng.integers(0, 256, (3, 4)).astype(np.uint8),
+        rng.integers(-128, 128, (5, 3)).astype(np.int8),
+    )
+    bias = rng.integers(-500, 500, 5).astype(np.int32)
+    constants = {"w": w, "b": bias, "s": F(0.25), "z": np.uint8(7), "ws": F(0.5), "bs": F(0.125), "ys": F(4), "yz": np.uint8(3)}  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "s", "z"], ["dx"]),
+        helper.make_node("DequantizeLinear", ["w", "ws"], ["dw"]),
+        helper.make_node("DequantizeLinear", ["b", "bs"], ["db"]),
+        helper.make_node("Gemm", ["dx", "dw", "db"], ["g"], "n", transA=1, transB=1),
+        helper.make_node("QuantizeLinear", ["g", "ys", "yz"], ["y"]),
+    ]
+    made = model(nodes, [value("x", np.uint8, x.shape)], [value("y", np.uint8, (4, 5))], constants)
+    sums = (x.T.astype(np.int64) - 7) @ w.T.astype(np.int64) + bias
+    want = requantized(sums, F(0.25) * F(0.5) / F(4), 3, np.uint8)
+    assert np.array_equal(on_cores(made, {"x": x}, layers=1), want)
+
+
+# --- Between DequantizeLinear and QuantizeLinear ---
+
+
+@st.composite
+def quantized_gemms(
+    draw, alphas, betas, per_channel=None, activations=("none", "Relu", "LeakyRelu", "Clip")
+):
+    """All that a Gemm of quantized operands is made of; its scales are powers of 2, so that sums are exact in float."""
+    case = {
+        "sizes": [draw(st.integers(1, 4)) for _ in range(3)],
+        "turns": (draw(st.booleans()), draw(st.booleans())),
+        "on_left": draw(st.booleans()),
+        "types": [draw(st.sampled_from([np.uint8, np.int8])) for _ in range(3)],
+        "alpha": draw(alphas),
+        "beta": draw(betas),
+        "c": draw(st.sampled_from([None, "float", "int", "scales", "run time"])),
+        "activation": draw(st.sampled_from(activations)),
+        "per_channel": draw(st.booleans()) if per_channel is None else per_channel,
+        "seed": draw(st.integers(0, 2**32 - 1)),
+    }  # fmt: skip
+    m, _, n = case["sizes"]
+    case["c_shape"] = draw(st.sampled_from([(), (1,), (n,), (1, n), (1, 1), (m, 1), (m, n)]))
+    if case["c"] == "scales":
+        case["c_shape"] = draw(st.sampled_from([(n,), (1, n), (m, 1), (m, n)]))
+    return case
+
+
+class Quantized:
+    """The model of such a case, its feeds, and what its numbers are; `step` is the scale of both operands."""
+
+    def __init__(self, case, step=2**-6):
+        step = F(step)
+        self.case = case
+        self.rng = rng = np.random.default_rng(case["seed"])
+        (m, k, n), turns, on_left = case["sizes"], case["turns"], case["on_left"]
+        shapes = [(k, m) if turns[0] else (m, k), (n, k) if turns[1] else (k, n)]
+        self.arrays = [self.integers(t, s) for t, s in zip(case["types"], shapes, strict=False)]
+        zeros = [int(self.integers(t, ())) for t in case["types"]]
+        w = 0 if on_left else 1
+        axis = (1 if turns[0] else 0) if on_left else (0 if turns[1] else 1)
+        scales = [np.full((), step, F), np.full((), step, F)]
+        if case["per_channel"]:
+            channels = self.arrays[w].shape[axis]
+            scales[w] = step * 2.0 ** -rng.integers(0, 3, channels).astype(F)
+            zeros[w] = np.full(channels, zeros[w])
+        self.scales, self.zeros, self.y_scale = scales, zeros, F(0.5)
+        constants = {"ys": self.y_scale, "yz": case["types"][2](zeros[2])}
+        nodes, self.feeds = [], {}
+        for i, name in enumerate("ab"):
+            zero = np.asarray(zeros[i]).astype(case["types"][i])
+            constants |= {f"{name}s": scales[i].astype(F), f"{name}z": zero}
+            more = {"axis": axis} if i == w and case["per_channel"] else {}
+            names = [name, f"{name}s", f"{name}z"]
+            nodes.append(helper.make_node("DequantizeLinear", names, [f"{name}d"], **more))
+            (constants if i == w else self.feeds)[name] = self.arrays[i]
+        operands = ["ad", "bd"]
+        self.c = None
+        if case["c"] is not None:
+            operands.append("cd")
+            self.addend(constants, nodes, step * step)
+        attributes = {"alpha": case["alpha"], "beta": case["beta"]}
+        nodes.append(helper.make_node("Gemm", operands, ["g"], "n", transA=int(turns[0]), transB=int(turns[1]), **attributes))  # fmt: skip
+        last = "g"
+        if case["activation"] != "none":
+            names = [last]
+            if case["activation"] == "Clip":
+                constants |= {"low": F(-5), "high": F(20)}
+                names += ["low", "high"]
+            nodes.append(helper.make_node(case["activation"], names, ["act"], "act"))
+            last = "act"
+        nodes.append(helper.make_node("QuantizeLinear", [last, "ys", "yz"], ["y"], "q"))
+        inputs = [value(name, array.dtype, array.shape) for name, array in self.feeds.items()]
+        self.model = model(nodes, inputs, [value("y", case["types"][2], (m, n))], constants)
+        self.x = next(array for name, array in self.feeds.items() if name in "ab")
+
+    def integers(self, dtype, shape):
+        limits = np.iinfo(dtype)
+        return self.rng.integers(limits.min, limits.max + 1, shape).astype(dtype)
+
+    def addend(self, constants, nodes, unit):
+        """C: int32 with one or several scales, or float32, constant or not."""
+        case, rng = self.case, self.rng
+        stored = np.asarray(rng.integers(-30, 30, case["c_shape"]) * 1024, np.int32)
+        if case["c"] in ("float", "run time"):
+            self.c = np.asarray(stored * unit, F)
+            (constants if case["c"] == "float" else self.feeds)["cd"] = self.c
+            return
+        scale, more = np.full((), unit, F), {}
+        if case["c"] == "scales":
+            axis = int(rng.integers(0, len(case["c_shape"])))
+            scale = (unit * 2.0 ** -rng.integers(0, 3, case["c_shape"][axis])).astype(F)
+            more = {"axis": axis}
+            along = [1] * len(case["c_shape"])
+            along[axis] = -1
+            self.c = (stored * scale.reshape(along)).astype(F)
+        else:
+            self.c = (stored * scale).astype(F)
+        constants |= {"c": stored, "cs": scale}
+        nodes.append(helper.make_node("DequantizeLinear", ["c", "cs"], ["cd"], **more))
+
+    def real(self):
+        """The result before its activation, in float64, which is exact here."""
+        values = []
+        for i, array in enumerate(self.arrays):
+            zero, scale = (
+                np.asarray(numbers, np.float64) for numbers in (self.zeros[i], self.scales[i])
+            )
+            if zero.ndim and array.shape[0] == zero.size and self.channel_axis() == 0:
+                zero, scale = zero[:, None], scale[:, None]
+            values.append((array.astype(np.int64) - zero) * scale)
+        a, b = (v.T if turn else v for v, turn in zip(values, self.case["turns"], strict=True))
+        y = self.case["alpha"] * (a @ b)
+        if self.c is not None and self.case["beta"] != 0:
+            y = y + self.case["beta"] * self.c.astype(np.float64)
+        return y
+
+    def channel_axis(self):
+        turns = self.case["turns"]
+        return (1 if turns[0] else 0) if self.case["on_left"] else (0 if turns[1] else 1)
+
+    def wanted(self):
+        """The model's output: every number before its rounding is exact, so that there is one right answer."""
+        y = self.real()
+        if self.case["activation"] == "Relu":
+            y = np.maximum(y, 0)
+        elif self.case["activation"] == "Clip":
+            y = np.clip(y, -5, 20)
+        return requantized(y, F(1) / self.y_scale, self.zeros[2], self.case["types"][2])
+
+    def bias_per_channel(self):
+        """Whether C is one constant an output channel: a row where B is constant, a column where A is."""
+        if self.c is None or self.case["beta"] == 0:
+            return True
+        m, _, n = self.case["sizes"]
+        whole = np.broadcast_to(self.c, (m, n))
+        whole = whole.T if self.case["on_left"] else whole
+        return self.case["c"] != "run time" and bool(np.all(whole == whole[0]))
+
+
+POWERS = st.sampled_from([1.0, 0.5, 2.0, -1.0, -0.25, -4.0, 0.0])
+
+
+@settings(max_examples=300)
+@given(quantized_gemms(POWERS, POWERS, activations=("none", "Relu", "Clip")))
+def test_quantized_gemm_is_exact(case):
+    """Factors that leave C a whole number of units: all in one layer, with the one right answer."""
+    made = Quantized(case)
+    found = on_cores(made.model, made.feeds, layers=1)
+    assert np.array_equal(found, made.wanted())
+    (layer,) = imported(made.model).layers
+    assert (layer.operator == "Gemm") == made.bias_per_channel()
+
+
+@settings(max_examples=200)
+@given(quantized_gemms(st.floats(-4, 4, width=32), st.floats(-4, 4, width=32)))
+def test_quantized_gemm_with_any_factors(case):
+    """Within one step of onnxruntime, which multiplies floats; a layer's own references agree to the bit."""
+    assume(abs(case["alpha"]) > 1e-3)
+    made = Quantized(case, 0.013)
+    found = on_cores(made.model, made.feeds, layers=1)
+    difference = np.abs(found.astype(int) - run(made.model, made.feeds)[0].astype(int))
+    assert difference.max() <= 1
+    (layer,) = imported(made.model).layers
+    x = made.x.T if layer.input_shape != made.x.shape else made.x
+    if layer.operator == "Gemm":
+        assert np.array_equal(reference(layer, x), evaluate(layer, x))
+
+
+@settings(max_examples=200)
+@given(quantized_gemms(st.floats(-4, 4, width=32), st.just(0.0), activations=("none",)))
+def test_alpha_is_part_of_the_scale_of_the_weights(case):
+    """Against NumPy int64: sums, times float32(x_scale * float32(w_scale * |alpha|)) / y_scale, rounded once."""
+    assume(abs(case["alpha"]) > 1e-3)
+    made = Quantized(case, 0.013)
+    w = 0 if case["on_left"] else 1
+    scale = made.scales[w].astype(F) * F(abs(case["alpha"]))
+    factor = F(made.scales[1 - w]) * scale / made.y_scale
+    factor = factor[:, None] if case["on_left"] and factor.ndim else factor
+    cells = []
+    for i, array in enumerate(made.arrays):
+        zero = np.asarray(made.zeros[i])
+        by_row = zero.ndim and made.channel_axis() == 0
+        cells.append(array.astype(np.int64) - (zero[:, None] if by_row else zero))
+    a, b = (v.T if turn else v for v, turn in zip(cells, case["turns"], strict=True))
+    sums = int(np.sign(case["alpha"])) * (a @ b)
+    want = requantized(sums, factor, made.zeros[2], case["types"][2])
+    assert np.array_equal(on_cores(made.model, made.feeds, layers=1), want)
