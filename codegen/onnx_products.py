@@ -83,6 +83,8 @@ def _dequantized(graph: Graph, node: Node, made: Replacement) -> Operands | None
     operators = (left.operator, right.operator, after.operator)
     if operators != ("DequantizeLinear", "DequantizeLinear", "QuantizeLinear"):
         return None
+    if not all(graph.is_constant(name) for name in after.proto.input[1:] if name):
+        return None  # which may be made later
     on_left = graph.is_constant(left.input(0))
     if on_left == graph.is_constant(right.input(0)):
         return None

@@ -26,6 +26,8 @@ def unquantized(graph: Graph, node: Node) -> Replacement | None:
     sources = [graph.producer.get(node.input(i)) for i in (0, 1)]
     if any(source is None or source.operator != "DequantizeLinear" for source in sources):
         return None
+    if node.operator == "MatMul" and not _is_plain(graph, node):
+        return _product(graph, node)
     try:
         qdq_layer(graph, node)
     except NotQuantizedError:
@@ -69,4 +71,49 @@ def unquantized(graph: Graph, node: Node) -> Replacement | None:
             bias = made.add("Mul", [bias, made.constant(np.array(beta, np.float32), "beta")])
         y = made.add("Add", [y, bias])
     made.end(y, node.outputs[0])
+    return made
+
+
+def _is_plain(graph: Graph, node: Node) -> bool:
+    """Whether a MatMul of dequantized operands has one constant matrix on the right, and more than a vector on the left."""
+    right = graph.producer[node.input(1)].input(0)
+    ranks = [len(graph.type(value).shape or ()) for value in node.proto.input]
+    return graph.is_constant(right) and ranks[0] >= 2 and ranks[1] == 2
+
+
+def _product(graph: Graph, node: Node) -> Replacement | None:
+    """A MatMulInteger of the operands as they are, whichever is constant, Cast and Mul; None without 8-bit operands."""
+    sources = [graph.producer[value] for value in node.proto.input]
+    constant = [graph.is_constant(source.input(0)) for source in sources]
+    if constant[0] == constant[1]:
+        return None
+    made = Replacement(graph, node)
+    inputs, zeros = [source.input(0) for source in sources], []
+    factor = np.ones((), np.float32)
+    other_rank = len(graph.type(node.input(1)).shape or ())
+    for place, source in enumerate(sources):
+        element, shape = graph.type(source.input(0)).dtype, graph.type(source.input(0)).shape
+        if element not in BYTES or not shape:
+            return None
+        axis = max(len(shape) - 2 + place, 0)
+        stored = graph.constant(source.input(0))
+        try:
+            scale, zero = weight_numbers(
+                graph, source, np.empty(shape) if stored is None else stored, axis
+            )
+        except NotMappedError:
+            return None
+        if max(scale.size, zero.size) > 1 and (stored is None or len(shape) == 1):
+            return None
+        # Scales of the left operand are one a row of the product, which has columns unless a vector is on the right.
+        along = (-1, 1) if place == 0 and scale.size > 1 and other_rank > 1 else (-1,)
+        factor = factor * scale.reshape(along if scale.size > 1 else ())
+        zeros.append(
+            made.constant(
+                zero.reshape(() if zero.size == 1 else (-1,)).astype(element), "zero_point"
+            )
+        )
+    sums = made.add("MatMulInteger", [*inputs, *zeros], name=node.name)
+    floats = made.add("Cast", [sums], to=onnx.TensorProto.FLOAT)
+    made.add("Mul", [floats, made.constant(factor, "factor")], node.outputs[0])
     return made

@@ -12,10 +12,12 @@ from tests.codegen.models import (
     imported,
     model,
     on_cores,
+    reasons,
     reference,
     requantized,
     run,
     run_reference,
+    run_whole,
     value,
 )
 
@@ -260,3 +262,23 @@ def test_alpha_is_part_of_the_scale_of_the_weights(case):
     sums = int(np.sign(case["alpha"])) * (a @ b)
     want = requantized(sums, factor, made.zeros[2], case["types"][2])
     assert np.array_equal(on_cores(made.model, made.feeds, layers=1), want)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_transposed_operand_with_several_scales_keeps_its_numbers(axis):
+    """It is no layer, since an input has one scale; the Transpose may not part the scales from their axis."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(-128, 128, (3, 4)).astype(np.int8)
+    constants = {
+        "w": rng.integers(-128, 128, (3, 5)).astype(np.int8), "ws": F(0.1), "ys": F(1), "yz": np.int8(3),
+        "xs": rng.uniform(0.01, 0.1, x.shape[axis]).astype(F),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "xs"], ["dx"], axis=axis),
+        helper.make_node("DequantizeLinear", ["w", "ws"], ["dw"]),
+        helper.make_node("Gemm", ["dx", "dw"], ["g"], "n", transA=1),
+        helper.make_node("QuantizeLinear", ["g", "ys", "yz"], ["y"]),
+    ]
+    made = model(nodes, [value("x", np.int8, x.shape)], [value("y", np.int8, (4, 5))], constants)
+    assert "Gemm 'n': " in reasons(imported(made))["n"]
+    assert np.array_equal(run_whole(made, {"x": x})[0][0], run(made, {"x": x})[0])

@@ -320,13 +320,12 @@ def test_bias_with_a_scale_for_all_channels():
              "replace": {"b": np.zeros(4, np.int32), "bs": F(1)}},
             "the axis of w_scale is 1, must be 0 (the output channels)",
         ),
+        (GEMM | {"attributes": {"alpha": np.inf}}, "alpha is inf, must be finite"),
+        (GEMM | {"attributes": {"beta": np.nan}}, "beta is nan, must be finite"),
+        (GEMM | {"attributes": {"alpha": 1e-44}}, "alpha * w_scale is 0.0, must be positive"),
         (
-            GEMM | {"attributes": {"alpha": 0.5}},
-            "alpha is 0.5, must be 1 in a quantized layer",
-        ),
-        (
-            GEMM | {"attributes": {"beta": 2.0}},
-            "beta is 2.0, must be 1 in a quantized layer",
+            GEMM | {"attributes": {"alpha": -3e38}, "replace": {"ws": F(9), "wz": np.int8(0)}},
+            "alpha * w_scale is inf, must be positive and finite",
         ),
     ],
 )  # fmt: skip

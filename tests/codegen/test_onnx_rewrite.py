@@ -134,6 +134,78 @@ def test_qlinearmatmul_and_qdq_with_either_side_constant(operands, on_left, per_
     assert np.array_equal(found, want)
 
 
+@settings(max_examples=80)
+@given(
+    integer_operands(), st.booleans(), st.booleans(), st.sampled_from(["Relu", "Add", "output"]),
+    st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_products_that_are_not_quantized_at_once(operands, on_left, per_channel, behind, seed):
+    """As before an activation or a residual sum: exact sums on the cores, whichever side is constant; the rest in float."""
+    rng = np.random.default_rng(seed)
+    left, right = operands
+    w, x = (left, right) if on_left else (right, left)
+    zero, w_scale = [np.asarray(7, left.dtype), np.asarray(3, right.dtype)], np.array(0.25, F)
+    along = w.ndim >= 2 and per_channel
+    place = 0 if on_left else 1
+    if along:
+        count = w.shape[-2] if on_left else w.shape[-1]
+        w_scale = 2.0 ** -rng.integers(0, 3, count).astype(F)
+        zero[place] = rng.integers(0, 5, count).astype(w.dtype)
+    spread = (-1, 1) if on_left else (-1,)
+    numbers = [left.astype(np.float64) - 7, right.astype(np.float64) - 3]
+    if along:
+        numbers[place] = (w - zero[place].astype(np.float64).reshape(spread)) * w_scale.reshape(
+            spread
+        )
+    else:
+        numbers[place] = numbers[place] * 0.25
+    want = np.asarray(np.matmul(*numbers) * 0.5, F)
+    names = "wx" if on_left else "xw"
+    constants = {"w": w, "sw": w_scale, "zw": zero[place], "sx": F(0.5), "zx": zero[1 - place]}
+    axis = {"axis": w.ndim - (2 if on_left else 1)} if along else {}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "sw", "zw"], ["dw"], **axis),
+        helper.make_node("DequantizeLinear", ["x", "sx", "zx"], ["dx"]),
+        helper.make_node("MatMul", [f"d{name}" for name in names], ["m"], "n"),
+    ]
+    feeds = {"x": x}
+    outputs = [value("m", F, want.shape)]
+    if behind == "Relu":
+        want = np.maximum(want, 0)
+        nodes.append(helper.make_node("Relu", ["m"], ["r"], "act"))
+    elif behind == "Add":
+        feeds["other"] = rng.integers(-9, 9, want.shape).astype(np.int8)
+        nodes.append(helper.make_node("DequantizeLinear", ["other", "sx"], ["o"]))
+        nodes.append(helper.make_node("Add", ["m", "o"], ["r"], "sum"))
+        want = want + feeds["other"].astype(F) * F(0.5)
+    if behind != "output":
+        constants |= {"sy": F(2), "zy": np.uint8(9)}
+        nodes.append(helper.make_node("QuantizeLinear", ["r", "sy", "zy"], ["y"], "q"))
+        outputs = [value("y", np.uint8, want.shape)]
+        want = requantized(want, F(0.5), 9, np.uint8)
+    inputs = [value(name, array.dtype, array.shape) for name, array in feeds.items()]
+    found = on_cores(model(nodes, inputs, outputs, constants), feeds)
+    assert np.array_equal(found, want)
+
+
+@pytest.mark.parametrize("operator", ["MatMul", "Gemm"])
+def test_an_output_scale_that_is_computed_later(operator):
+    """What stands for a product with its QuantizeLinear may not read it before it is made."""
+    rng = np.random.default_rng(3)
+    w, x = (rng.integers(-9, 10, shape).astype(np.int8) for shape in ((4, 3), (3, 2)))
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s"], ["dw"]),
+        helper.make_node("DequantizeLinear", ["x", "s"], ["dx"]),
+        helper.make_node(operator, ["dw", "dx"], ["m"], "n"),
+        helper.make_node("Abs", ["given"], ["sy"], "abs"),
+        helper.make_node("QuantizeLinear", ["m", "sy", "z"], ["y"], "q"),
+    ]
+    inputs = [value("x", np.int8, x.shape), value("given", F, ())]
+    made = model(nodes, inputs, [value("y", np.int8, (4, 2))], {"w": w, "s": F(0.5), "z": np.int8(0)})  # fmt: skip
+    feeds = {"x": x, "given": np.array(-2, F)}
+    assert np.array_equal(on_cores(made, feeds, layers=1), run(made, feeds)[0])
+
+
 def test_scales_of_each_matrix_of_a_batch():
     """Scales [2, 1, N] are those of the matrix's own columns."""
     rng = np.random.default_rng(2)
