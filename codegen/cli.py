@@ -203,6 +203,10 @@ def _report(model: CompiledModel, folder: Path) -> None:
             one.mapping.title, one.schedule.scheme,
         )  # fmt: skip
     out.print(table if model.layers else "no layer runs on the cores")
+    if len(model.layers) > 1:
+        cores = sum(one.turn.cores for one in model.layers)
+        used = sum(one.used(model.machine) * one.turn.cores for one in model.layers)
+        out.print(f"{used / cores:.0%} of the cells of all layers' cores are used")
     for one in model.layers:
         if one.mapping.reason and one.turn.number == 0:
             out.print(f"{one.layer.name}: im2col, since {one.mapping.reason}", markup=False)

@@ -1,12 +1,26 @@
-"""How long a layer takes at least, before it is assembled: the busiest core alone, and the beats on the bus.
+"""How long a layer takes, before it is assembled: at least, and as predicted.
 
-By the formulas of spec/timing.md, sections 2 to 5, for accesses that start at a beat and are one burst, on a bus with
-nobody else. `cim-emu` counts what the program takes, and has the sharper bound.
+At least: the busiest core alone, or the beats on the bus, by the formulas of spec/timing.md, sections 2 to 5, for
+accesses that start at a beat and are one burst, on a bus with nobody else. `cim-emu` counts what the program takes,
+and has the sharper bound.
+
+Predicted: what waiting for the bus and for each other adds.
+
+- Cores that are not in step (`linear`, `central`, and the chains of `sequential`) meet on the bus by chance. They are a closed
+  queue, each with d beats an output on the channel with the most and the rest of its time elsewhere: mean value analysis (Reiser
+  and Lavenberg, "Mean-Value Analysis of Closed Multichain Queuing Networks", JACM 27(2), 1980). In `linear` and `central` the last
+  core of a chain begins to finish when the first output has come down to it.
+- In `cyclic` and `ring` every core waits for its neighbour's last output, which keeps all of them in step: all load at the same
+  time, and one after the other comes out of it. A step takes the core's time and, for each other core, the beats of its
+  longest access.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
 
 import numpy as np
 
@@ -19,33 +33,82 @@ from cim.isa.numerics import DTYPES
 
 @dataclass(frozen=True)
 class Estimate:
-    """Bus clock cycles that one image takes at least: `core` for the busiest core, `bus` for read data or writes."""
+    """Bus clock cycles of one image: `core` and `bus` (read data or writes) at least, and `predicted`."""
 
     core: int
     bus: int
+    predicted: int
 
     @property
     def cycles(self) -> int:
-        """The larger of both."""
+        """The larger of both bounds."""
         return max(self.core, self.bus)
 
 
+@dataclass(frozen=True)
+class _Work:
+    """What one core does alone in one image, and for one output the beats of its IFM slice and of a partial sum.
+
+    `hop` are the cycles from a predecessor's CALL to its own.
+    """
+
+    chain: int
+    cycles: int
+    reads: int
+    writes: int
+    ifm: int
+    sums: int
+    hop: int
+
+
 def estimate(compiled: CompiledLayer, machine: Machine) -> Estimate:
-    """The bounds of a compiled layer on its machine."""
+    """The bounds and the prediction of a compiled layer, or of a turn of it, on its machine."""
     bias = requantization(compiled.layer, compiled.mode.mode).bias is not None
-    cores, reads, writes = [0], 0, 0
-    for tile in compiled.turn.tiles:
-        core, read, written = _tile(compiled, tile, machine, bias)
-        cores.append(core)
-        reads += read
-        writes += written
-    return Estimate(max(cores), max(reads, writes) if machine.bus.topology == "shared" else 0)
+    work = [_work(compiled, tile, machine, bias) for tile in compiled.turn.tiles]
+    beats = max(sum(one.reads for one in work), sum(one.writes for one in work))
+    core = max((one.cycles for one in work), default=0)
+    bus = beats if machine.bus.topology == "shared" else 0
+    outputs = compiled.mapping.vectors
+    chains = [list(group) for _, group in groupby(work, key=lambda one: one.chain)]
+    predicted = 0.0
+    if outputs and work:
+        predicted = _predicted(compiled.schedule.scheme, chains, outputs, beats)
+    return Estimate(core, bus, max(round(predicted), core, bus))
 
 
-def _tile(
-    compiled: CompiledLayer, tile: Tile, machine: Machine, bias: bool
-) -> tuple[int, int, int]:
-    """Cycles of one core alone, beats that it reads, and beats that it writes."""
+def _predicted(scheme: str, chains: Sequence[Sequence[_Work]], outputs: int, beats: int) -> float:
+    cores = sum(map(len, chains))
+    longest = max(map(len, chains))
+    each = beats / cores / outputs  # beats of a core for an output
+
+    @cache
+    def queued(cycles: int, count: int) -> float:
+        """A core's cycles where `count` of them share the bus."""
+        return outputs * _response(count, cycles / outputs - each, each)
+
+    if scheme == "sequential":
+        return max(sum(queued(one.cycles, len(chains)) for one in chain) for chain in chains)
+    work = [one for chain in chains for one in chain]
+    busiest = max(one.cycles for one in work)
+    if scheme in ("cyclic", "ring") and longest > 1:
+        handed = (longest - 1) / longest  # of the outputs come with a partial sum
+        access = max(max(one.ifm, one.sums * handed) for one in work)
+        return busiest + outputs * (cores - 1) * access
+    return queued(busiest, cores) + (longest - 1) * max(one.hop for one in work)
+
+
+def _response(count: int, elsewhere: float, served: float) -> float:
+    """The time of a round of one of `count` customers of a closed queue, by mean value analysis."""
+    waiting = 0.0
+    time = elsewhere + served
+    for customers in range(1, count + 1):
+        at_server = served * (1 + waiting)
+        time = elsewhere + at_server
+        waiting = customers * at_server / time
+    return time
+
+
+def _work(compiled: CompiledLayer, tile: Tile, machine: Machine, bias: bool) -> _Work:
     plan = compiled.schedule.plans[tile.number]
     steps = plan.expand()
     vectors = len(steps.output)
@@ -67,11 +130,18 @@ def _tile(
     sums = -(-sum_bytes // width)
     finished = -(-tile.channels * DTYPES[compiled.mode.ofm].itemsize // width)
     gpeu = issue + machine.core.gpeu_latency_cycles + -(-tile.columns // machine.core.gpeu_lanes)
+    call = issue + 3 + machine.bus.register_latency_cycles
     added = vectors - firsts  # loads of partial sums and of the bias, with their additions
     handed = vectors - lasts
-    calls = plan.calls
     core = vectors * (sum(map(load, slices)) + issue + machine.mvm_cycles)
     core += added * (load(sums) + gpeu) + handed * store(sums) + lasts * (gpeu + store(finished))
-    core += calls * (issue + 3 + machine.bus.register_latency_cycles)
-    reads = vectors * sum(slices) + added * sums
-    return core, reads, handed * sums + lasts * finished + calls
+    core += plan.calls * call
+    return _Work(
+        chain=tile.hg,
+        cycles=core,
+        reads=vectors * sum(slices) + added * sums,
+        writes=handed * sums + lasts * finished + plan.calls,
+        ifm=sum(slices),
+        sums=sums,
+        hop=load(sums) + gpeu + store(sums) + (0 if plan.central else call),
+    )

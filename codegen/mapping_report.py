@@ -80,17 +80,19 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]], texts: int) -> li
 def _layers(model: CompiledModel) -> list[str]:
     head = (
         "layer", "operator", "mapping", "scheme", "mode", "input", "output", "matrix", "P_V", "P_H", "cores", "cells used", "MACs",
-        "cycles at least", "limit",
+        "cycles predicted", "at least", "limit",
     )  # fmt: skip
     rows = []
-    total = 0
+    predicted = total = 0
     for one in model.layers:
         layer, mapping, least = one.layer, one.mapping, estimate(one, model.machine)
+        predicted += least.predicted
         total += least.cycles
         rows.append((
             one.title, layer.operator, mapping.title, one.schedule.scheme, one.mode.mode, _shape(layer.input_shape),
             _shape(layer.output_shape), _shape(layer.matrix_shape), str(mapping.p_v), str(mapping.p_h), str(one.turn.cores),
-            f"{one.used(model.machine):.1%}", f"{one.macs:,}", f"{least.cycles:,}",
+            f"{one.used(model.machine):.1%}", f"{one.macs:,}", f"{least.predicted:,}",
+            f"{least.cycles:,}",
             "core" if least.core >= least.bus else "bus",
         ))  # fmt: skip
     if not rows:
@@ -101,7 +103,8 @@ def _layers(model: CompiledModel) -> list[str]:
         *_table(head, rows, 5),
         (
             '<p class="note">Layers, and the turns of a layer that has more cores than the machine, run one after another: '
-            f"{total:,} cycles of the bus an image at least, the busiest core alone or the beats on the bus. {used:.1%} of the cells of all "
+            f"{predicted:,} cycles of the bus an image as predicted, {total:,} at least (the busiest core alone or the beats on the bus). "
+            f"{used:.1%} of the cells of all "
             "layers' cores are used.</p>"
         ),
     ]
