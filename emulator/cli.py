@@ -74,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-x", metavar="SCRIPT", dest="script", help="debug it with commands from a file"
     )
-    parser.add_argument("--quiet", action="store_true", help="print no summary")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no summary")
     return parser
 
 

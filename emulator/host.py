@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cim.asm.image import Image, LayerDescription, Region
 from cim.diagnostics import error
 from cim.emulator.prepare import Prepared
-from cim.emulator.run import Progress, Result, Sink, execute
+from cim.emulator.run import Progress, Result, Sink, execute, shown_after
 from cim.isa.machine import Machine
 from cim.isa.numerics import DTYPES
 
@@ -158,15 +158,9 @@ def run_layer(
     for one in images_of(image, x):
         own = start.copy()
         write_region(image, own, region, to_ifm(image, one))
-        before = len(results) * len(prepared.program)
-
-        def show(done: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + done)
-
         result = execute(
             prepared, own, machine, max_cycles, sink=None if results else sink,
-            progress=show if progress is not None else None,
+            progress=shown_after(len(results) * len(prepared.program), progress),
         )  # fmt: skip
         outputs.append(from_ofm(image, result.memory))
         results.append(result)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cim import console
 from cim.asm.image import digest
 from cim.asm.network_file import HostStep, LayerStep, Network, Tensor, read_network
 from cim.asm.read_image import read_image
@@ -25,7 +26,7 @@ from cim.emulator.network_stats import (
     print_network_summary,
 )
 from cim.emulator.prepare import Prepared, prepare
-from cim.emulator.run import Result
+from cim.emulator.run import Progress, Result, shown_after
 from cim.emulator.settings import timing_machine
 from cim.emulator.stats import collect, encode_stats
 from cim.emulator.turns import check_turns, run_turns
@@ -37,10 +38,14 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass
 class NetworkRun:
-    """Outputs by name, the batch as leading dimension, and the runs of each layer or turn of one, one an image."""
+    """Outputs by name, the batch as leading dimension, and the runs of each layer or turn of one, one an image.
+
+    `instructions` counts those executed.
+    """
 
     outputs: Arrays
     results: dict[str, list[Result]] = field(default_factory=dict)
+    instructions: int = 0
 
 
 class LoadedNetwork:
@@ -103,10 +108,22 @@ class LoadedNetwork:
                 made.add(step.output)
         need([tensor.name for tensor in network.outputs], "the output list")
 
-    def run(self, inputs: Arrays, check: bool = False, max_cycles: int | None = None) -> NetworkRun:
+    def instructions(self, inputs: Arrays) -> int:
+        """What the cores execute for these inputs. Raises `CimError` as `run` does."""
+        one = 0
+        for turns in self.layers.values():
+            layer = layer_of(turns[0].image)
+            images = layer.input_shape[0] if layer.layout == "NCHW" else 1
+            one += images * sum(len(turn.program) for turn in turns)
+        return self._batch(inputs) * one
+
+    def run(
+        self, inputs: Arrays, check: bool = False, max_cycles: int | None = None,
+        progress: Progress | None = None,
+    ) -> NetworkRun:  # fmt: skip
         """Run a batch, image by image; a leading dimension of 1 in the model may be any number here.
 
-        With `check`, every layer's output is compared with the NumPy reference, and, unless partial sums are
+        `progress` is told how many instructions are done. With `check`, every layer's output is compared with the NumPy reference, and, unless partial sums are
         narrow, the network's with onnxruntime; raises `Mismatch`. Raises what `run_turns` raises, and `CimError` for inputs of
         another shape or type.
         """
@@ -127,7 +144,7 @@ class LoadedNetwork:
                 else inputs[tensor.name][index : index + 1]
                 for tensor in self.network.inputs
             }
-            images.append(self._run_one(one, done, check, max_cycles))
+            images.append(self._run_one(one, done, check, max_cycles, progress))
             if reference is not None:
                 check_network(
                     self.network, reference, one, images[-1], self.quantized, str(self.path), steps
@@ -154,8 +171,9 @@ class LoadedNetwork:
         return counts.pop() if counts else 1
 
     def _run_one(
-        self, inputs: Arrays, done: NetworkRun, check: bool, max_cycles: int | None
-    ) -> Arrays:
+        self, inputs: Arrays, done: NetworkRun, check: bool, max_cycles: int | None,
+        progress: Progress | None,
+    ) -> Arrays:  # fmt: skip
         values = dict(inputs)
         for step in self.network.steps:
             if isinstance(step, HostStep):
@@ -164,7 +182,10 @@ class LoadedNetwork:
                 values.update(zip(step.outputs, made, strict=True))
                 continue
             turns = self.layers[step.name]
-            ran = run_turns(turns, values[step.input], self.machines[step.name], max_cycles)
+            ran = run_turns(
+                turns, values[step.input], self.machines[step.name], max_cycles,
+                shown_after(done.instructions, progress),
+            )  # fmt: skip
             if check:
                 check_layer(turns[0].image, values[step.input], ran.output)
             values[step.output] = ran.output
@@ -172,6 +193,7 @@ class LoadedNetwork:
                 # The memory of thousands of runs is not kept; the figures are.
                 slim = [replace(result, memory=result.memory[:0]) for result in results]
                 done.results.setdefault(layer_of(turn.image).title, []).extend(slim)
+                done.instructions += len(results) * len(turn.program)
         return {tensor.name: values[tensor.name] for tensor in self.network.outputs}
 
     def stats(self, done: NetworkRun) -> NetworkStats:
@@ -250,7 +272,8 @@ def run_network_command(args: argparse.Namespace) -> int:
     loaded = LoadedNetwork(args.file, args.settings)
     names = [tensor.name for tensor in loaded.network.inputs]
     inputs = dict(_named(text, names) for text in args.input or ())
-    done = loaded.run(inputs, args.check, args.max_cycles)
+    with console.progress("emulating", loaded.instructions(inputs)) as show:
+        done = loaded.run(inputs, args.check, args.max_cycles, show)
     stats = loaded.stats(done)
     files: dict[Path, bytes] = {}
     outputs = [tensor.name for tensor in loaded.network.outputs]

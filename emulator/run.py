@@ -28,6 +28,7 @@ __all__ = [
     "Sink",
     "execute",
     "run_image",
+    "shown_after",
 ]
 
 Sink = Callable[[NDArray[Any], int], None]
@@ -123,6 +124,11 @@ def execute(
         state.timing.counters[count:],
         _busy(state.timing.channels),
     )
+
+
+def shown_after(before: int, progress: Progress | None) -> Progress | None:
+    """Tells `progress` what it is told, and what was done before that."""
+    return None if progress is None else lambda done: progress(before + done)
 
 
 def _run_to_the_end(

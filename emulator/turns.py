@@ -17,7 +17,7 @@ from cim.asm.image import Image, LayerDescription
 from cim.diagnostics import error
 from cim.emulator import host
 from cim.emulator.prepare import Prepared
-from cim.emulator.run import Result, execute
+from cim.emulator.run import Progress, Result, execute, shown_after
 from cim.isa.machine import Machine
 
 
@@ -30,22 +30,30 @@ class TurnsRun:
 
 
 def run_turns(
-    turns: Sequence[Prepared], x: NDArray[Any], machine: Machine, max_cycles: int | None = None
+    turns: Sequence[Prepared],
+    x: NDArray[Any],
+    machine: Machine,
+    max_cycles: int | None = None,
+    progress: Progress | None = None,
 ) -> TurnsRun:
     """Run the turns of a layer on `x`, image by image; `max_cycles` holds for a turn of an image.
 
-    Raises what `execute` does, and `CimError` for an input that does not fit.
+    `progress` is told the instructions done in all. Raises what `execute` does, and `CimError` for an input that does not fit.
     """
     first, last = turns[0].image, turns[-1].image
     outputs: list[NDArray[Any]] = []
     results: list[list[Result]] = [[] for _ in turns]
+    executed = 0
     for one in host.images_of(first, x):
         memory = first.memory()
         host.write_region(first, memory, first.config.region("ifm"), host.to_ifm(first, one))
         for number, prepared in enumerate(turns):
             if number > 0:
                 memory = _continued(prepared.image, memory)
-            result = execute(prepared, memory, machine, max_cycles)
+            result = execute(
+                prepared, memory, machine, max_cycles, progress=shown_after(executed, progress)
+            )
+            executed += len(prepared.program)
             memory = result.memory
             results[number].append(result)
         outputs.append(host.from_ofm(last, memory))

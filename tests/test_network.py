@@ -12,7 +12,7 @@ from cim.asm import cli_as, cli_ld
 from cim.codegen import cli as cli_cc
 from cim.codegen.schedule import SCHEMES
 from cim.emulator import cli as cli_emu
-from cim.emulator.network import onnx_session
+from cim.emulator.network import LoadedNetwork, onnx_session
 
 DIGITS = Path(__file__).parents[1] / "examples/digits"
 SMALL = ["--set", "core.crossbar=32x32"]
@@ -349,6 +349,23 @@ def test_a_name_cannot_end_its_comment(folder: Path) -> None:
     save([helper.make_node("MatMul", ["a", "w"], ["y"], name)], [("a", [1, 2])], [("y", [1, 2])],
          {"w": np.ones((2, 2))})  # fmt: skip
     assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
+
+
+@pytest.mark.parametrize("few", [(), ("--set", "core.count=7", "--fold")])
+def test_progress_counts_all_instructions(folder: Path, few: tuple[str, ...]) -> None:
+    """Of every image, layer and turn, upwards to the total that it is told before."""
+    compiled(*few)
+    network = LoadedNetwork("build/network.json")
+    inputs = {"image": np.load("x.npy")}
+    told: list[int] = []
+    done = network.run(inputs, progress=told.append)
+    total = network.instructions(inputs)
+    executed = sum(
+        len(result.prepared.program) for results in done.results.values() for result in results
+    )
+    assert done.instructions == total == executed
+    assert told == sorted(told)
+    assert 0 < told[0] < total // 2 < told[-1] <= total
 
 
 def test_a_network_of_constants_needs_no_input(folder: Path) -> None:
