@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cim import console
-from cim.asm.image import digest
+from cim.asm.image import Image, digest
 from cim.asm.network_file import HostStep, LayerStep, Network, Tensor, read_network
 from cim.asm.read_image import read_image
 from cim.diagnostics import error, usage_error
@@ -68,6 +68,7 @@ class LoadedNetwork:
                 names = [step.cfg, *step.later_turns]
                 images = [read_image(self.path.parent / name) for name in names]
                 check_turns(images)
+                self._check_name(step, images[0])
                 self.layers[step.name] = [prepare(image) for image in images]
                 config = images[0].config
                 self.quantized |= config.mode != "f32"
@@ -75,6 +76,15 @@ class LoadedNetwork:
                 self.machines[step.name] = timing_machine(config.machine, settings)
             else:
                 self.sessions[step.model] = self._session(step.model, step.sha256)
+
+    def _check_name(self, step: LayerStep, image: Image) -> None:
+        found = layer_of(image).name
+        if found != step.name:
+            raise error(
+                f"is of layer '{found}', {self.path.name} has it as layer '{step.name}'",
+                where=str(image.path),
+                notes=["compile again, or take all files from the same run"],
+            )
 
     def _session(self, name: str, sha256: str) -> Any:
         path = self.path.parent / name

@@ -351,6 +351,29 @@ def test_a_name_cannot_end_its_comment(folder: Path) -> None:
     assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
 
 
+def test_swapped_layers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where their shapes are the same, and only the numbers would be wrong."""
+    square = np.random.default_rng(0).normal(size=(2, 4, 4)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["h"], "first"),
+        helper.make_node("MatMul", ["h", "b"], ["y"], "second"),
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy"]
+    constants = [numpy_helper.from_array(w, name) for w, name in zip(square, "ab", strict=True)]
+    graph = helper.make_graph(nodes, "two", ends[:1], ends[1:], constants)
+    onnx.save(helper.make_model(graph), "m.onnx")
+    assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
+    text = (folder / "build/network.json").read_text()
+    swapped = text.replace("first.cfg", "?").replace("second.cfg", "first.cfg")
+    (folder / "build/network.json").write_text(swapped.replace("?", "second.cfg"))
+    np.save("x.npy", np.ones((1, 4), np.float32))
+    assert cli_emu.main(["build/network.json", "--input", "x.npy"]) == 1
+    assert (
+        "second.cfg: error: is of layer 'second', network.json has it as layer 'first'"
+        in last_error(capsys)
+    )
+
+
 @pytest.mark.parametrize("few", [(), ("--set", "core.count=7", "--fold")])
 def test_progress_counts_all_instructions(folder: Path, few: tuple[str, ...]) -> None:
     """Of every image, layer and turn, upwards to the total that it is told before."""
