@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from onnx import numpy_helper
 
 from cim.diagnostics import CimError, Diagnostic, Note, error
 
@@ -73,8 +74,24 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
                 "give the .keras file or the model in memory instead",
             ],
         )  # fmt: skip
+    _bind_captured(tf, function, made)
     made.graph.name = where
     return made
+
+
+def _bind_captured(tf: Any, function: Any, made: onnx.ModelProto) -> None:
+    """Makes constants of the tensors that a function holds beside its variables, as the mean of a Normalization.
+
+    tf2onnx makes inputs of them.
+    """
+    held = {
+        inside.name: outside.numpy()
+        for outside, inside in function.get_concrete_function().graph.captures
+        if outside.dtype != tf.resource
+    }
+    for value in [value for value in made.graph.input if value.name in held]:
+        made.graph.initializer.append(numpy_helper.from_array(held[value.name], value.name))
+        made.graph.input.remove(value)
 
 
 def _numbers_as_vectors(graph: Any, nodes: Any) -> Any:

@@ -127,6 +127,25 @@ def test_hard_activations_are_part_of_the_layers(biased):
     np.testing.assert_allclose(outputs[program.outputs[0]], want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("how", ["memory", "keras", "saved_model"])
+def test_numbers_that_are_no_variables_are_constants(how, tmp_path):
+    """Mean and variance of a Normalization."""
+    layers = keras.layers
+    inputs = keras.Input((6, 5, 3))
+    given = layers.Normalization(mean=[0.1, 0.2, 0.3], variance=[1.0, 2.0, 0.5])(inputs)
+    made = keras.Model(inputs, layers.Conv2D(4, 2, activation="relu")(given), name="normalized")
+    x = np.random.default_rng(0).normal(size=(1, 6, 5, 3)).astype(np.float32)
+    want = made(x).numpy()
+    source = made
+    if how != "memory":
+        source = tmp_path / ("m.keras" if how == "keras" else "m")
+        made.save(source) if how == "keras" else made.export(source, verbose=False)
+    program = cim.compile(source, settings=SMALL)
+    assert len(program.inputs) == 1
+    (y,) = program.run(x, check=True).outputs.values()
+    np.testing.assert_allclose(y, want, rtol=1e-4, atol=1e-5)
+
+
 def test_unknown_sizes_are_asked_for_and_given():
     inputs = keras.Input((None, 5, 2), name="wide")
     model = randomized(keras.Model(inputs, keras.layers.Conv2D(3, 2)(inputs), name="open"))
