@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from cim.isa.interpreter import PARAMETERS
 from cim.isa.machine import Machine, load_machine, presets
 
 
+@lru_cache(maxsize=16)  # every turn of a layer says it
 def machine_directive(machine: Machine) -> str:
     """`.machine` with every setting that differs from the preset of that name, or from `default`."""
     name = machine.name if machine.name in presets() else "default"

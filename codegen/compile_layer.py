@@ -50,27 +50,33 @@ class CompiledLayer:
         cells = self.turn.cores * machine.core.inputs * machine.core.outputs
         return self.mapping.held(self.layer, self.turn.tiles) / cells
 
-    def objects(self) -> dict[str, Object]:
-        """The objects by file name, assembled from the texts."""
-        included = {self.program.weights[0]: self.program.weights[1]}
-
-        def read_file(path: Path) -> bytes:
-            if path.name not in included:
-                raise FileNotFoundError(2, "No such file or directory", str(path))
-            return included[path.name]
-
-        made = {}
-        for name, text in self.program.texts.items():
-            obj_name = f"{name.removesuffix('.s')}.o"
-            made[obj_name] = assemble([Source(name, text)], obj_name, read_file)
-        return made
-
     def image(self) -> Image:
         """The linked image. Raises `CimError` where a capacity is exceeded."""
-        image = link(self.objects().values(), self.program.name)
-        if found := check_synchronization(image):
-            raise CimError(found)
-        return image
+        return image_of(self.program)
+
+
+def objects_of(program: Program) -> dict[str, Object]:
+    """The objects by file name, assembled from the texts."""
+    included = {program.weights[0]: program.weights[1]}
+
+    def read_file(path: Path) -> bytes:
+        if path.name not in included:
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+        return included[path.name]
+
+    made = {}
+    for name, text in program.texts.items():
+        obj_name = f"{name.removesuffix('.s')}.o"
+        made[obj_name] = assemble([Source(name, text)], obj_name, read_file)
+    return made
+
+
+def image_of(program: Program) -> Image:
+    """The linked image. Raises `CimError` where a capacity is exceeded."""
+    image = link(objects_of(program).values(), program.name)
+    if found := check_synchronization(image):
+        raise CimError(found)
+    return image
 
 
 def layer_mode(layer: Layer, machine: Machine) -> NumericMode:
@@ -125,11 +131,14 @@ def compile_turns(
     The stems of the files are made of the layer's name, and unlike those that are `taken`, which is extended.
     """
     mode = layer_mode(layer, machine)
-    mapped = map_layer(layer, machine.core.outputs, machine.core.inputs, mapping)
+    available = available_cores(machine)
+    mapped = map_layer(layer, machine.core.outputs, machine.core.inputs, mapping, available)
+    if mapped.cores > available:  # then a window that needs more cores, too, may be better
+        mapped = map_layer(layer, machine.core.outputs, machine.core.inputs, mapping)
     stem = file_stem(layer.name, taken)
     reference = _reference(layer, stem)
     made = []
-    for turn in turns_of(mapped, available_cores(machine)):
+    for turn in turns_of(mapped, available):
         name = file_stem(f"{stem}-turn{turn.number}", taken) if turn.folded else stem
         made.append(_compiled(layer, machine, scheme, mode, mapped, turn, name, reference))
     return tuple(made)

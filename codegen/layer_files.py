@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Future, as_completed
+from dataclasses import replace
 
 # Its workers do not run the caller's own script again, as those of the standard library would.
 from loky import ProcessPoolExecutor, cpu_count
 
 from cim.asm.elf import write_object
 from cim.asm.image import encode_config
-from cim.codegen.compile_layer import CompiledLayer
+from cim.codegen.compile_layer import CompiledLayer, image_of, objects_of
+from cim.codegen.emit import Program
 
 # Assembling this many cores takes longer than starting workers.
 CORES_WORTH_WORKERS = 1000
@@ -18,19 +20,20 @@ CORES_WORTH_WORKERS = 1000
 Files = dict[str, bytes]
 
 
-def layer_files(compiled: CompiledLayer, stage: str) -> Files:
-    """All files of a layer: `assembly`, `object` or `image`. Raises `CimError` where it does not fit."""
-    program = compiled.program
+def program_files(program: Program, stage: str) -> Files:
+    """The files of a program but for its reference: `assembly`, `object` or `image`.
+
+    Raises `CimError` where it does not fit.
+    """
     if stage == "assembly":
-        return program.files
-    reference = {program.reference[0]: program.reference[1]}
+        return {name: data for name, data in program.files.items() if name != program.reference[0]}
     if stage == "object":
-        return {n: write_object(o) for n, o in compiled.objects().items()} | reference
-    image = compiled.image()
+        return {name: write_object(made) for name, made in objects_of(program).items()}
+    image = image_of(program)
     return {
         image.config.bin_name: image.content,
         image.path.name: encode_config(image.config),
-    } | reference
+    }
 
 
 def made_layers(
@@ -38,17 +41,19 @@ def made_layers(
 ) -> list[Files]:
     """The files of each layer in order; `progress` is called with a layer's name when it is made.
 
-    Raises `CimError` as `layer_files` does, for the first layer in order that has one.
+    Raises `CimError` as `program_files` does, for the first layer in order that has one.
     """
     workers = min(cpu_count(), len(layers))
     cores = sum(layer.turn.cores for layer in layers)
     if workers < 2 or stage == "assembly" or cores < CORES_WORTH_WORKERS:
         made = []
         for layer in layers:
-            made.append(layer_files(layer, stage))
+            made.append(program_files(layer.program, stage))
             progress(layer.title)
-        return made
-    return _in_parallel(layers, stage, progress, workers)
+    else:
+        made = _in_parallel(layers, stage, progress, workers)
+    references = [dict([layer.program.reference]) for layer in layers]
+    return [files | reference for files, reference in zip(made, references, strict=True)]
 
 
 def _in_parallel(
@@ -56,17 +61,19 @@ def _in_parallel(
 ) -> list[Files]:
     # The largest first, so that no worker is left alone with one at the end.
     order = sorted(range(len(layers)), key=lambda i: -layers[i].turn.cores)
+    # The reference, which all turns of a layer share, is as large as the layer: nothing to send for each of them.
+    programs = [replace(layer.program, reference=("", b"")) for layer in layers]
     with ProcessPoolExecutor(max_workers=workers) as pool:
-        futures = {pool.submit(layer_files, layers[index], stage): index for index in order}
+        futures = {pool.submit(program_files, programs[index], stage): index for index in order}
         for future in as_completed(futures):
             progress(layers[futures[future]].title)
     by_layer = {index: future for future, index in futures.items()}
-    return [_result(by_layer[index], layers[index], stage) for index in range(len(layers))]
+    return [_result(by_layer[index], programs[index], stage) for index in range(len(layers))]
 
 
-def _result(future: Future[Files], layer: CompiledLayer, stage: str) -> Files:
-    """What a worker has made of a layer; where it died, what we make of it."""
+def _result(future: Future[Files], program: Program, stage: str) -> Files:
+    """What a worker has made of a program; where it died, what we make of it."""
     try:
         return future.result()
     except BrokenExecutor:
-        return layer_files(layer, stage)
+        return program_files(program, stage)

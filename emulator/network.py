@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from cim.emulator.network_stats import (
 from cim.emulator.prepare import Prepared, prepare
 from cim.emulator.run import Progress, Result, shown_after
 from cim.emulator.settings import timing_machine
-from cim.emulator.stats import collect, encode_stats
+from cim.emulator.stats import Stats, collect, encode_stats
 from cim.emulator.turns import check_turns, run_turns
 from cim.files import check_outputs, read_bytes, write_all
 from cim.isa.machine import Machine
@@ -38,13 +38,13 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass
 class NetworkRun:
-    """Outputs by name, the batch as leading dimension, and the runs of each layer or turn of one, one an image.
+    """Outputs by name, the batch as leading dimension, and the runs of each layer's turns, one an image.
 
-    `instructions` counts those executed.
+    `results` has them by the layer's name and the turn's number, `instructions` counts those executed.
     """
 
     outputs: Arrays
-    results: dict[str, list[Result]] = field(default_factory=dict)
+    results: dict[tuple[str, int], list[Result]] = field(default_factory=dict)
     instructions: int = 0
 
 
@@ -200,15 +200,18 @@ class LoadedNetwork:
                 check_layer(turns[0].image, values[step.input], ran.output)
             values[step.output] = ran.output
             for turn, results in zip(turns, ran.results, strict=True):
-                # The memory of thousands of runs is not kept; the figures are.
-                slim = [replace(result, memory=result.memory[:0]) for result in results]
-                done.results.setdefault(layer_of(turn.image).title, []).extend(slim)
+                done.results.setdefault((step.name, layer_of(turn.image).turn), []).extend(results)
                 done.instructions += len(results) * len(turn.program)
         return {tensor.name: values[tensor.name] for tensor in self.network.outputs}
 
     def stats(self, done: NetworkRun) -> NetworkStats:
         """The figures of a run: per layer or turn of one, and summed."""
-        layers = {name: collect(runs) for name, runs in done.results.items()}
+        layers: dict[str, Stats] = {}
+        for runs in done.results.values():
+            title = layer_of(runs[0].prepared.image).title
+            while title in layers:  # a layer may be called like the turn of another
+                title += "'"
+            layers[title] = collect(runs)
         return network_stats(layers, self.network.host)
 
 

@@ -7,23 +7,26 @@ memory keep what the turn before has left there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cim.asm.image import Image, LayerDescription
+from cim.asm.image import Image
 from cim.diagnostics import error
 from cim.emulator import host
 from cim.emulator.prepare import Prepared
 from cim.emulator.run import Progress, Result, execute, shown_after
 from cim.isa.machine import Machine
 
+# In place of the memory of a run: a part of that, however small, would keep it all.
+NOTHING = np.zeros(0, dtype=np.uint8)
+
 
 @dataclass(frozen=True)
 class TurnsRun:
-    """The output of a layer, and of each turn the runs, one an image of the batch."""
+    """The output of a layer, and of each turn the runs, one an image of the batch; their memory is not kept."""
 
     output: NDArray[Any]
     results: list[list[Result]]
@@ -55,7 +58,7 @@ def run_turns(
             )
             executed += len(prepared.program)
             memory = result.memory
-            results[number].append(result)
+            results[number].append(replace(result, memory=NOTHING))
         outputs.append(host.from_ofm(last, memory))
     return TurnsRun(np.concatenate(outputs) if len(outputs) > 1 else outputs[0], results)
 
@@ -80,29 +83,56 @@ def check_turns(images: Sequence[Image]) -> None:
             where=str(first.path), notes=["take network.json and the images from the same run of cim-cc"],
         )  # fmt: skip
     for number, image in enumerate(images):
-        found = ""
-        if host.layer_of(image).turn != number:
-            found = f"is turn {host.layer_of(image).turn + 1}, must be turn {number + 1}"
-        for what, own, wanted in zip(COMPARED, _compared(image), _compared(first), strict=True):
-            if own != wanted and not found:
-                found = f"has {what} {own}, {first.path.name} has {wanted}"
+        found = _misplaced(image, number) or _different(image, first)
         if found:
             raise error(
                 found, where=str(image.path),
                 notes=["all turns of a layer must come from the same run of cim-cc"],
             )  # fmt: skip
+    if layer.turn_ends and layer.turn_ends[-1] != layer.vertical_groups * layer.horizontal_groups:
+        raise error(
+            f"layer '{layer.name}' has {layer.vertical_groups} x {layer.horizontal_groups} cores, its turns end before core "
+            f"{layer.turn_ends[-1]}",
+            where=str(first.path),
+        )
 
 
-# What turns have in common: of the description all but the turn's number.
-SHARED = [field for field in LayerDescription.__struct_fields__ if field != "turn"]
-COMPARED = [*SHARED, "regions", "mode", "machine"]
+def _misplaced(image: Image, number: int) -> str:
+    """What is wrong with an image as turn `number` of its layer; nothing if it is that."""
+    layer = host.layer_of(image)
+    if layer.turn != number:
+        return f"is turn {layer.turn + 1}, must be turn {number + 1}"
+    if not layer.turn_ends:
+        return ""
+    begin, end = [0, *layer.turn_ends][number : number + 2]
+    cores = [core.hg * layer.vertical_groups + core.vg for core in image.config.cores]
+    if cores != list(range(begin, end)):
+        return f"does not have the cores of turn {number + 1}, from {begin} to before {end} of the whole layer"
+    return ""
 
 
-def _compared(image: Image) -> list[object]:
+def _different(image: Image, first: Image) -> str:
+    """Where an image differs from the first turn in what all turns have in common; nothing if nowhere."""
+    own, wanted = _shared(image), _shared(first)
+    for what in own | wanted:
+        if own.get(what) != wanted.get(what):
+            return f"has {what} {own.get(what, 'none')}, {first.path.name} has {wanted.get(what, 'none')}"
+    return ""
+
+
+def _shared(image: Image) -> dict[str, object]:
+    """What all turns of a layer have in common, by name: machine, numbers, places in memory, and what is computed."""
     layer, config = host.layer_of(image), image.config
-    places = {one.name: f"{one.address:#x}+{one.size_bytes}" for one in config.regions}
-    described = [getattr(layer, name) for name in SHARED]
-    return [*described, places, config.numeric_mode, config.machine]
+    described = {field: getattr(layer, field) for field in layer.__struct_fields__}
+    del described["turn"]
+    described["reference"] = f"{layer.reference.path} with SHA-256 {layer.reference.digest[:16]}…"
+    places = {
+        f"region {one.name} at": f"{one.address:#x} with {one.size_bytes} bytes"
+        for one in config.regions
+    }
+    numbers = {"mode": config.mode, "ifm": config.ifm, "ofm": config.ofm}
+    machine = {"machine": config.machine.name, **config.machine.settings()}
+    return {**machine, **numbers, **described, **places}
 
 
 def _turns(count: int) -> str:

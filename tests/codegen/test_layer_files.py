@@ -42,6 +42,27 @@ def test_files_and_progress(three, stage, monkeypatch):
     assert found == three.files(stage)
 
 
+def test_workers_get_and_give_what_is_a_layer_s_own(three, monkeypatch):
+    """Not its tensors and its reference, which all turns of a folded layer have in common."""
+    sent = []
+
+    class Watching(ProcessPoolExecutor):
+        def submit(self, made, *arguments):
+            sent.append(len(pickle.dumps(arguments)))
+            future = super().submit(made, *arguments)
+            assert not any(name.endswith(".onnx") for name in future.result())
+            return future
+
+    monkeypatch.setattr(module, "ProcessPoolExecutor", Watching)
+    three.files()
+    own = [
+        sum(map(len, layer.program.files.values())) - len(layer.program.reference[1])
+        for layer in three.layers
+    ]
+    assert len(sent) == len(own)
+    assert max(sent) < 1.5 * max(own)
+
+
 def failing(layers):
     texts = dict.fromkeys(layers[1].program.texts, "  bad\n")
     broken = replace(layers[1], program=replace(layers[1].program, texts=texts))
@@ -50,7 +71,7 @@ def failing(layers):
 
 def test_errors_come_out_as_they_are(three):
     with pytest.raises(CimError) as alone:
-        module.layer_files(failing(three.layers)[1], "image")
+        module.program_files(failing(three.layers)[1].program, "image")
     with pytest.raises(CimError) as raised:
         module.made_layers(failing(three.layers), "image", lambda _: None)
     assert str(raised.value) == str(alone.value)

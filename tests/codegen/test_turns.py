@@ -12,10 +12,12 @@ from onnx import helper
 import cim
 from cim.asm.read_image import read_image
 from cim.codegen import cli
+from cim.codegen.compile_layer import compile_turns
 from cim.codegen.driver import compile_model
 from cim.codegen.mapping import map_layer
 from cim.codegen.schedule import SCHEMES, schedule_turn
 from cim.codegen.turns import turn_ends, turns_of
+from cim.codegen.window import MAPPINGS
 from cim.diagnostics import CimError
 from cim.isa.machine import load_machine
 from tests.codegen.models import imported, model, only_layer, operator, save, value
@@ -235,6 +237,29 @@ def test_layers_that_fit_are_not_folded(tmp_path):
     machine = load_machine("default", ["core.crossbar=4x4", "core.count=6"])
     plain, folded = (compile_model(path, machine, fold=fold).files() for fold in (False, True))
     assert plain == folded
+
+
+@given(
+    st.integers(1, 8), st.integers(1, 12), st.integers(3, 8), st.integers(3, 8), st.integers(2, 20),
+    st.integers(2, 30), st.integers(1, 12), st.sampled_from(MAPPINGS),
+)  # fmt: skip
+def test_what_fits_with_some_window_is_not_folded(
+    channels, outputs, height, width, columns, rows, count, kind
+):
+    """A window with fewer MVMs in all may need more cores, and setups for each image with them."""
+    made = operator(
+        "Conv", (1, channels, height, width), {"w": np.ones((outputs, channels, 2, 2), F)}
+    )
+    layer = only_layer(imported(made))
+    settings_ = [f"core.crossbar={columns}x{rows}", f"core.count={count}"]
+    machine = load_machine("default", settings_)
+    fitting = map_layer(layer, columns, rows, kind, count)
+    turns = compile_turns(layer, machine, "linear", set(), kind)
+    if fitting.cores <= count:
+        assert len(turns) == 1
+        assert turns[0].mapping.title == fitting.title
+    else:
+        assert len(turns) == -(-turns[0].mapping.cores // count) > 1
 
 
 def test_a_whole_network(tmp_path):

@@ -5,28 +5,37 @@ import shutil
 
 import numpy as np
 import pytest
+from onnx import helper
 
+import cim
 from cim.codegen import cli as cc
 from cim.emulator import cli
 from cim.emulator.arrays import npy_bytes
-from tests.codegen.models import operator, save
+from cim.emulator.network import LoadedNetwork
+from tests.codegen.models import model, operator, save, value
 
 F = np.float32
 
 
 @pytest.fixture(scope="module")
 def builds(tmp_path_factory):
-    """A layer in three turns, one like it with other weights, one with another input, and on another machine."""
+    """A layer in three turns, and layers that differ from it in one thing."""
     made = {}
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(6, 3, 3, 3)).astype(F)
-    for name, w, size, count in (
-        ("a", weights, 5, 5), ("weights", weights + 1, 5, 5), ("size", weights, 7, 5), ("machine", weights, 5, 7),
-    ):  # fmt: skip
+    for name, w, size, options in (
+        ("a", weights, 5, []),
+        ("weights", weights + 1, 5, []),
+        ("size", weights, 7, []),
+        ("cores", weights, 5, ["--set", "core.count=7"]),
+        ("latency", weights, 5, ["--set", "memory.read_latency_cycles=20"]),
+        ("width", weights, 5, ["--set", "bus.width_bytes=64"]),
+        ("scheme", weights, 5, ["--sync", "ring"]),
+    ):
         folder = tmp_path_factory.mktemp(name)
         path = save(operator("Conv", (1, 3, size, 4), {"w": w}), folder)
         command = [str(path), "-q", "-o", str(folder / "b"), "--fold", "--set", "core.crossbar=4x4"]
-        assert cc.main([*command, "--set", f"core.count={count}"]) == 0
+        assert cc.main([*command, "--set", "core.count=5", *options]) == 0
         made[name] = folder / "b"
     x = rng.normal(size=(1, 3, 5, 4)).astype(F)
     (made["a"] / "x.npy").write_bytes(npy_bytes(x))
@@ -75,9 +84,12 @@ def test_a_list_that_is_not_all_turns_in_order(build, edit, says, capsys):
 @pytest.mark.parametrize(
     ("other", "says"),
     [
-        ("weights", "has reference Reference("),
+        ("weights", "has reference n.ref.onnx with SHA-256 "),
         ("size", "has input_shape [1, 3, 7, 4], n-turn0.cfg has [1, 3, 5, 4]"),
-        ("machine", "has turn_ends [7, 14], n-turn0.cfg has [5, 10, 14]"),
+        ("cores", "has core.count 7, n-turn0.cfg has 5\n"),
+        ("latency", "has memory.read_latency_cycles 20, n-turn0.cfg has 10\n"),
+        ("width", "has bus.width_bytes 64, n-turn0.cfg has 32\n"),
+        ("scheme", "has scheme ring, n-turn0.cfg has linear\n"),
     ],
 )  # fmt: skip
 def test_a_turn_of_another_compilation(builds, build, other, says, capsys):
@@ -88,6 +100,58 @@ def test_a_turn_of_another_compilation(builds, build, other, says, capsys):
     assert "n-turn1.cfg: error: " in err
     assert says in err
     assert "all turns of a layer must come from the same run of cim-cc" in err
+
+
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [
+        ([4, 10, 14], "n-turn0.cfg: error: does not have the cores of turn 1, from 0 to before 4 of"),
+        ([5, 5, 14], "n-turn1.cfg: error: does not have the cores of turn 2, from 5 to before 5 of"),
+        ([5, 9, 14], "n-turn1.cfg: error: does not have the cores of turn 2, from 5 to before 9 of"),
+        ([5, 10, 15], "n-turn2.cfg: error: does not have the cores of turn 3, from 10 to before 15"),
+        ([5, 10], "n-turn0.cfg: error: layer 'n' has 7 x 2 cores, its turns end before core 10"),
+    ],
+)  # fmt: skip
+def test_turns_that_are_not_those_of_the_cores(build, ends, says, capsys):
+    """`turn_ends` and the images' own cores say the same, or the network is refused."""
+    for path in build.glob("n-turn?.cfg"):
+        config = json.loads(path.read_text())
+        config["layer"]["turn_ends"] = ends
+        path.write_text(json.dumps(config))
+    change(build, lambda step: step.update(later_turns=step["later_turns"][: len(ends) - 1]))
+    assert run(build) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_the_memory_of_a_run_is_not_kept(build):
+    """Not even as the base of an empty part of it: there may be thousands of turns and images."""
+    network = LoadedNetwork(build / "network.json")
+    x = np.load(build / "x.npy")
+    done = network.run({"x": np.concatenate([x, x])})
+    results = [result for results in done.results.values() for result in results]
+    assert len(results) == 6
+    assert all(result.memory.size == 0 and result.memory.base is None for result in results)
+
+
+def test_a_layer_that_is_called_like_a_turn_of_another(tmp_path):
+    """Every layer and turn has figures of its own."""
+    rng = np.random.default_rng(0)
+    names = ["n", "n (turn 1 of 3)", "n (turn 2 of 3)"]
+    nodes = [
+        helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], name)
+        for i, name in enumerate(names)
+    ]
+    sizes = [6, 8, 3, 4]
+    constants = {f"w{i}": rng.normal(size=(sizes[i], sizes[i + 1])).astype(F) for i in range(3)}
+    made = model(nodes, [value("x0", F, (2, 6))], [value("x3", F, (2, 4))], constants)
+    settings = ["core.crossbar=4x4", "core.count=2", "core.mvm_cycles=10"]
+    program = cim.compile(made, settings=settings, fold=True)
+    stats = program.run(rng.normal(size=(2, 6)).astype(F), check=True).stats
+    whole = cim.compile(made, settings=settings[::2]).run(rng.normal(size=(2, 6)).astype(F)).stats
+    assert sum(one.cores for one in stats.layers.values()) == sum(
+        one.cores for one in whole.layers.values()
+    )
+    assert all(len(one.cycles_per_image) == 1 for one in stats.layers.values())
 
 
 def test_a_turn_by_itself(build, capsys):
