@@ -128,6 +128,7 @@ class _Checker:
             self.core(one)
         self.regions()
         self.overlaps()
+        self.turn()
 
     def core(self, core: CoreConfig) -> None:
         """Program, lines, crossbar content and parameters of one core."""
@@ -189,3 +190,22 @@ class _Checker:
         for address, size, what in sorted(span for span in spans if span[1]):
             self.require(address >= end, f"{what} overlaps {before}")
             end, before = address + size, what
+
+    def turn(self) -> None:
+        """The cores of a folded layer's turn are those that its description says."""
+        layer = self.config.layer
+        if layer is None or not layer.turn_ends:
+            return
+        ends, p_v = layer.turn_ends, layer.vertical_groups
+        self.require(
+            ends == sorted(set(ends)) and ends[-1] == p_v * layer.horizontal_groups,
+            f"turns that end before cores {ends} are not those of {p_v} x {layer.horizontal_groups} cores",
+        )
+        self.require(layer.turn < len(ends), f"layer.turn is {layer.turn} of {len(ends)} turns")
+        begin, end = [0, *ends][layer.turn : layer.turn + 2]
+        cores = sorted(self.config.cores, key=lambda core: core.number)
+        places = [(core.hg, core.vg) for core in cores]
+        self.require(
+            places == [divmod(number, p_v) for number in range(begin, end)],
+            f"its cores are not cores {begin} to {end - 1} of the whole layer, which turn {layer.turn} has",
+        )

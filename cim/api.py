@@ -63,7 +63,7 @@ class Program:
 
         A leading dimension of 1 in the model may be a batch of any size. With `check` every layer is
         compared with the NumPy reference and the network with onnxruntime; `max_cycles` are bus clock cycles
-        of a layer. Raises `CimError`: for inputs that do not fit, faults, deadlocks, limits, and differences.
+        of a layer or a turn of it. Raises `CimError`: for inputs that do not fit, faults, deadlocks, limits, and differences.
         """
         if not isinstance(inputs, Mapping):
             if len(self.inputs) != 1:

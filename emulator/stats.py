@@ -188,11 +188,8 @@ def setup_cycles(prepared: Prepared, machine: Machine, images: int = 1) -> int:
     Of a layer of several turns each image needs every turn's setup anew; what lies in memory stays there.
     """
     config = prepared.config
-    layer = config.layer
-    folded, later = (
-        layer is not None and bool(layer.turn_ends),
-        layer is not None and layer.turn > 0,
-    )
+    folded = config.layer is not None and bool(config.layer.turn_ends)
+    later = config.layer is not None and config.layer.turn > 0
     width = machine.bus.width_bytes
 
     def transfer(size: int) -> int:

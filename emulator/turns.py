@@ -83,32 +83,14 @@ def check_turns(images: Sequence[Image]) -> None:
             where=str(first.path), notes=["take network.json and the images from the same run of cim-cc"],
         )  # fmt: skip
     for number, image in enumerate(images):
-        found = _misplaced(image, number) or _different(image, first)
+        found = _different(image, first)
+        if (turn := host.layer_of(image).turn) != number:
+            found = f"is turn {turn + 1}, must be turn {number + 1}"
         if found:
             raise error(
                 found, where=str(image.path),
                 notes=["all turns of a layer must come from the same run of cim-cc"],
             )  # fmt: skip
-    if layer.turn_ends and layer.turn_ends[-1] != layer.vertical_groups * layer.horizontal_groups:
-        raise error(
-            f"layer '{layer.name}' has {layer.vertical_groups} x {layer.horizontal_groups} cores, its turns end before core "
-            f"{layer.turn_ends[-1]}",
-            where=str(first.path),
-        )
-
-
-def _misplaced(image: Image, number: int) -> str:
-    """What is wrong with an image as turn `number` of its layer; nothing if it is that."""
-    layer = host.layer_of(image)
-    if layer.turn != number:
-        return f"is turn {layer.turn + 1}, must be turn {number + 1}"
-    if not layer.turn_ends:
-        return ""
-    begin, end = [0, *layer.turn_ends][number : number + 2]
-    cores = [core.hg * layer.vertical_groups + core.vg for core in image.config.cores]
-    if cores != list(range(begin, end)):
-        return f"does not have the cores of turn {number + 1}, from {begin} to before {end} of the whole layer"
-    return ""
 
 
 def _different(image: Image, first: Image) -> str:

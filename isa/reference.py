@@ -59,7 +59,7 @@ class Described(Protocol):
 
     @property
     def activation(self) -> str:
-        """One of none, relu, leaky_relu, clip."""
+        """One of none, relu, leaky_relu, clip, hard_swish."""
         ...
 
     @property
@@ -69,7 +69,7 @@ class Described(Protocol):
 
     @property
     def scheme(self) -> str:
-        """One of sequential, linear, cyclic, ring."""
+        """One of sequential, linear, cyclic, ring, central."""
         ...
 
     @property

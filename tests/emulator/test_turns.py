@@ -103,24 +103,26 @@ def test_a_turn_of_another_compilation(builds, build, other, says, capsys):
 
 
 @pytest.mark.parametrize(
-    ("ends", "says"),
+    ("number", "edit", "says"),
     [
-        ([4, 10, 14], "n-turn0.cfg: error: does not have the cores of turn 1, from 0 to before 4 of"),
-        ([5, 5, 14], "n-turn1.cfg: error: does not have the cores of turn 2, from 5 to before 5 of"),
-        ([5, 9, 14], "n-turn1.cfg: error: does not have the cores of turn 2, from 5 to before 9 of"),
-        ([5, 10, 15], "n-turn2.cfg: error: does not have the cores of turn 3, from 10 to before 15"),
-        ([5, 10], "n-turn0.cfg: error: layer 'n' has 7 x 2 cores, its turns end before core 10"),
+        (0, {"turn_ends": [4, 10, 14]}, "its cores are not cores 0 to 3 of the whole layer, which turn 0 has"),
+        (1, {"turn_ends": [5, 9, 14]}, "its cores are not cores 5 to 8 of the whole layer, which turn 1 has"),
+        (1, {"turn": 2}, "its cores are not cores 10 to 13 of the whole layer, which turn 2 has"),
+        (2, {"turn": 3}, "layer.turn is 3 of 3 turns"),
+        (0, {"turn_ends": [5, 5, 14]}, "turns that end before cores [5, 5, 14] are not those of 7 x 2 cores"),
+        (0, {"turn_ends": [5, 10, 15]}, "turns that end before cores [5, 10, 15] are not those of 7 x 2 cores"),
+        (0, {"turn_ends": [5, 10]}, "turns that end before cores [5, 10] are not those of 7 x 2 cores"),
     ],
 )  # fmt: skip
-def test_turns_that_are_not_those_of_the_cores(build, ends, says, capsys):
-    """`turn_ends` and the images' own cores say the same, or the network is refused."""
-    for path in build.glob("n-turn?.cfg"):
-        config = json.loads(path.read_text())
-        config["layer"]["turn_ends"] = ends
-        path.write_text(json.dumps(config))
-    change(build, lambda step: step.update(later_turns=step["later_turns"][: len(ends) - 1]))
-    assert run(build) == 1
-    assert says in capsys.readouterr().err
+def test_a_turn_with_other_cores_than_it_says(build, number, edit, says, capsys):
+    """By itself, too: the description and the image's own cores must agree."""
+    path = build / f"n-turn{number}.cfg"
+    config = json.loads(path.read_text())
+    config["layer"].update(edit)
+    path.write_text(json.dumps(config))
+    for command in (str(path), str(build / "network.json")):
+        assert cli.main([command, "--input", str(build / "x.npy")]) == 1
+        assert f"{path.name}: error: is not a valid cfg: {says}" in capsys.readouterr().err
 
 
 def test_the_memory_of_a_run_is_not_kept(build):
