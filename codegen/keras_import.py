@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from cim.diagnostics import CimError, Diagnostic, Note, error
 
@@ -30,6 +32,27 @@ def is_keras(source: object) -> bool:
     )
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing on stderr, unless CIM_DEBUG is set.
+
+    TensorFlow's libraries write of missing GPUs and the like straight to it, whatever their settings are.
+    """
+    if os.environ.get("CIM_DEBUG"):
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+@quiet()
 def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
     """The ONNX model of a Keras model as it is after training, with inputs and outputs in its own layout.
 
@@ -41,7 +64,6 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
         raise error(
             "cannot read: No such file or directory", where=where
         )  # before seconds of imports
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # no news of missing GPUs
     try:
         import tensorflow as tf
         import tf2onnx
@@ -51,7 +73,7 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
             where=where,
             notes=[EXTRA],
         ) from None
-    logging.getLogger("tf2onnx").setLevel(logging.ERROR)
+    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # its errors are in ours
     call, inputs = _function(tf, source, where)
     signature = _signature(tf, inputs, input_shapes, where)
     function = tf.function(call, input_signature=signature)
@@ -61,22 +83,48 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
             with _functions_inlined(tf):
                 function.get_concrete_function()
         made, _ = tf2onnx.convert.from_function(
-            function, input_signature=signature, opset=OPSET, custom_rewriter=[_numbers_as_vectors]
-        )
+            function, input_signature=signature, opset=OPSET, custom_rewriter=[_numbers_as_vectors],
+            custom_op_handlers={"Erfc": (_erfc, [])},
+        )  # fmt: skip
     except Exception as problem:
         raise error(f"tf2onnx cannot convert it: {_first_line(problem)}", where=where) from problem
-    left = sorted({n.name for n in made.graph.node if n.op_type.endswith("PartitionedCall")})
-    if left:
-        raise error(
-            f"tf2onnx leaves '{left[0]}' as it is, which ONNX does not have", where=where,
-            notes=[
-                "Keras compiles convolutions with groups by XLA, and a SavedModel keeps them compiled",
-                "give the .keras file or the model in memory instead",
-            ],
-        )  # fmt: skip
+    _check_operators(made, where)
     _bind_captured(tf, function, made)
     made.graph.name = where
     return made
+
+
+def _check_operators(made: onnx.ModelProto, where: str) -> None:
+    """Raises `CimError` where tf2onnx has left an operator of TensorFlow as it was."""
+    nodes = [node for node in made.graph.node if not node.domain]
+    left = sorted({node.op_type for node in nodes if not onnx.defs.has(node.op_type)})
+    if not left:
+        return
+    first = next(node.name for node in nodes if node.op_type == left[0])
+    notes = ["use operators that ONNX has; they need not be ones that the cores can run"]
+    if left[0].endswith("PartitionedCall"):
+        notes = [
+            "Keras compiles convolutions with groups by XLA, and a SavedModel keeps them compiled",
+            "give the .keras file or the model in memory instead",
+        ]
+    raise error(
+        f"tf2onnx leaves TensorFlow's {', '.join(left)} as it is, first '{first}', which ONNX does not have",
+        where=where, notes=notes,
+    )  # fmt: skip
+
+
+def _erfc(graph: Any, node: Any, name: str, arguments: Any) -> None:
+    """Erfc, of which TensorFlow makes the GELU, as 1 - Erf, in tf2onnx's graph."""
+    del arguments
+    shape, dtype = graph.get_shape(node.output[0]), graph.get_dtype(node.output[0])
+    one = np.ones(1, helper.tensor_dtype_to_np_dtype(dtype))
+    inputs, outputs = list(node.input), list(node.output)
+    graph.remove_node(name)
+    erf = graph.make_node("Erf", inputs, shapes=[shape], dtypes=[dtype])
+    ones = graph.make_const(f"{name}/one", one)
+    graph.make_node(
+        "Sub", [ones.output[0], erf.output[0]], outputs=outputs, shapes=[shape], dtypes=[dtype], name=name
+    )  # fmt: skip
 
 
 def _bind_captured(tf: Any, function: Any, made: onnx.ModelProto) -> None:

@@ -44,6 +44,7 @@ def quantized(graph: Graph, calibration: NDArray[Any] | Arrays) -> onnx.ModelPro
     arrays that do not fit the inputs, a model that is quantized already, and what the quantizer refuses.
     """
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.onnx_model import ONNXModel
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     found = next(
@@ -60,6 +61,7 @@ def quantized(graph: Graph, calibration: NDArray[Any] | Arrays) -> onnx.ModelPro
         try:
             if any(o.domain in STANDARD_DOMAINS and o.version < OPSET for o in model.opset_import):
                 model = version_converter.convert_version(model, OPSET)
+            ONNXModel(model).clean_initializers()  # onnxruntime warns of each that is not used
             onnx.save(model, str(paths[0]))
             quant_pre_process(str(paths[0]), str(paths[1]), skip_symbolic_shape=True)
             quantize_static(

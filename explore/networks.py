@@ -6,13 +6,12 @@ quantizer needs to see; batch normalization keeps its identity, so that folding 
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import onnx
 
-from cim.codegen.keras_import import keras_to_onnx
+from cim.codegen.keras_import import keras_to_onnx, quiet
 from cim.codegen.layer import Layer
 from cim.codegen.onnx_import import import_model
 from cim.codegen.onnx_load import load_graph
@@ -62,8 +61,8 @@ def quantized_model(name: str) -> onnx.ModelProto:
     return quantized(load_graph(float_model(name)), images)
 
 
+@quiet()
 def _build(name: str) -> Any:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # no news of missing GPUs
     try:
         import keras
     except ImportError:
