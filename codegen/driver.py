@@ -160,7 +160,8 @@ def compile_model(
     if quantize is not None:
         graph = load_graph(source, dims, input_shapes, host)
         source, dims, input_shapes = quantized(graph, quantize), {}, {}
-    imported = import_model(source, dims or {}, input_shapes, host)
+    narrow = machine.core.partial_sum == "narrow"
+    imported = import_model(source, dims or {}, input_shapes, host, narrow)
     where = imported.graph.path
     chosen = imported.layers if layer is None else (_named_layer(imported, layer, where),)
     name = file_stem(where, set()) if in_memory else Path(where).stem

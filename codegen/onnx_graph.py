@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from cim.codegen.onnx_reasons import Why
 from cim.diagnostics import error
 
 STANDARD_DOMAINS = ("", "ai.onnx")
@@ -74,16 +75,18 @@ class Graph:
 
     `nodes` are the live ones, those that an output needs, in topological order. `inputs` are the
     values that a run must give; an input with an initializer is a constant. `host` names the nodes that
-    the user wants on the host. `given` is the model before nodes were rewritten, for comparing.
+    stay on the host as they are, and says why. `given` is the model before nodes were rewritten, for comparing;
+    `origins` has for the name of each node that rewriting made the one of the node in `given` that it came from.
     """
 
     def __init__(
-        self, model: onnx.ModelProto, path: str, host: frozenset[str] = frozenset(),
-        given: onnx.ModelProto | None = None,
+        self, model: onnx.ModelProto, path: str, host: Mapping[str, Why] | None = None,
+        given: onnx.ModelProto | None = None, origins: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.model = model
         self.path = path
-        self.host = host
+        self.host = host or {}
+        self.origins = origins or {}
         self.given = model if given is None else given
         graph = model.graph
         self.initializers = {tensor.name: tensor for tensor in graph.initializer}

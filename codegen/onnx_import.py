@@ -13,10 +13,10 @@ from cim.codegen.onnx_custom import QGEMM
 from cim.codegen.onnx_float import float_layer
 from cim.codegen.onnx_geometry import multiply_accumulates
 from cim.codegen.onnx_graph import Graph, Node
-from cim.codegen.onnx_load import load_graph
+from cim.codegen.onnx_load import load_graph, with_more_on_host
 from cim.codegen.onnx_operands import Match
 from cim.codegen.onnx_quantized import integer_layer, qdq_layer, qgemm_layer, qlinear_layer
-from cim.codegen.onnx_reasons import NotMappedError, Reason
+from cim.codegen.onnx_reasons import INT32_OUTPUT, NotMappedError, Reason, Why
 from cim.codegen.onnx_transposed import conv_transpose
 
 
@@ -63,17 +63,46 @@ def import_model(
     dims: Mapping[str, int] | None = None,
     input_shapes: Mapping[str, tuple[int, ...]] | None = None,
     host: Collection[str] = (),
+    narrow: bool = False,
 ) -> Imported:
     """Read a model, from a file or from memory, and find the layers that the CIM cores can run.
 
-    `host` names nodes that stay on the host. `dims` fixes symbolic dimensions (`--dim`), `input_shapes` inputs (`--input-shape`). Raises
+    `host` names nodes that stay on the host. `dims` fixes symbolic dimensions (`--dim`), `input_shapes` inputs
+    (`--input-shape`). `narrow` is for machines with narrow partial sums, whose layers cannot give int32. Raises
     `CimError` as `load_graph` does; a node that cannot be mapped is no error.
     """
-    return import_graph(load_graph(source, dims, input_shapes, host))
+    return import_graph(load_graph(source, dims, input_shapes, host), narrow)
 
 
-def import_graph(graph: Graph) -> Imported:
-    """The units of a graph that has been read."""
+def import_graph(graph: Graph, narrow: bool = False) -> Imported:
+    """The units of a graph that has been read; `narrow` as for `import_model`.
+
+    Nodes of the model whose rewritten form has a part that cannot be mapped stay on the host in their own form.
+    """
+    found = _units(graph)
+    while refused := _refused(found, narrow):
+        graph = with_more_on_host(graph, refused)
+        found = _units(graph)
+    return found
+
+
+def _refused(found: Imported, narrow: bool) -> dict[str, Why]:
+    """The nodes of the model as it was given that must not be rewritten, or not be layers, and why."""
+    origins = found.graph.origins
+    refused: dict[str, Why] = {}
+    for unit in found.units:
+        if isinstance(unit, LayerUnit):
+            name, q = unit.layer.name, unit.layer.quantization
+            if narrow and q is not None and q.y_scale is None:
+                refused[origins.get(name, name)] = INT32_OUTPUT
+        elif unit.node.name in origins and unit.node.operator in RECOGNIZED:
+            why = unit.reason
+            refused[origins[unit.node.name]] = Why(why.subject, why.found, why.accepted)
+    return refused
+
+
+def _units(graph: Graph) -> Imported:
+    """The layers and host nodes of the graph as it is."""
     matches: dict[Node, Match] = {}
     reasons: dict[Node, Reason] = {}
     for node in graph.nodes:
@@ -102,7 +131,7 @@ def _recognize(graph: Graph, node: Node) -> Match | None:
     """The layer at a matrix operator; None for other operators. Raises `NotMappedError`."""
     find = RECOGNIZED.get(node.operator)
     if find is not None and node.name in graph.host:
-        raise NotMappedError("it", "asked for on the host (--host)", "left to the cores")
+        raise NotMappedError(*graph.host[node.name])
     return find(graph, node) if find is not None else None
 
 

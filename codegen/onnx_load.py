@@ -13,9 +13,10 @@ from onnx import checker, external_data_helper, inliner, shape_inference
 
 from cim.codegen.onnx_custom import add_custom_types
 from cim.codegen.onnx_fold import drop_identities, fold_constants
-from cim.codegen.onnx_forms import REWRITERS
+from cim.codegen.onnx_forms import MOVES, REWRITERS
 from cim.codegen.onnx_graph import STANDARD_DOMAINS, Graph, fixed_shape
-from cim.codegen.onnx_rewrite import rewritten
+from cim.codegen.onnx_reasons import ON_HOST, Why
+from cim.codegen.onnx_rewrite import Rewriter, rewritten
 from cim.diagnostics import CimError, Diagnostic, Note, did_you_mean, error
 from cim.files import read_bytes
 
@@ -63,15 +64,34 @@ def build_graph(
     while fold_constants(model):  # a folded Reshape shape lets inference reach further
         model = _infer(model, path)
     drop_identities(model)
-    graph = Graph(model, path, frozenset(host))
+    graph = Graph(model, path, dict.fromkeys(host, ON_HOST))
     _require_nodes(graph)
-    return rewritten(graph, REWRITERS, lambda changed: _infer(changed, path))
+    return _rewritten(graph)
+
+
+def _rewritten(graph: Graph) -> Graph:
+    return _rewritten_by(REWRITERS, _rewritten_by(MOVES, graph))
+
+
+def _rewritten_by(rewriters: dict[str, Rewriter], graph: Graph) -> Graph:
+    return rewritten(graph, rewriters, lambda changed: _infer(changed, graph.path))
+
+
+def only_moved(graph: Graph) -> Graph:
+    """The graph as it was given, with nodes moved but not rewritten, as a graph that is given like that."""
+    moved = _rewritten_by(MOVES, Graph(graph.given, graph.path, graph.host))
+    return Graph(moved.model, graph.path, graph.host)
+
+
+def with_more_on_host(graph: Graph, host: Mapping[str, Why]) -> Graph:
+    """The graph with further nodes left as the model has them; `host` says why each is."""
+    return _rewritten(Graph(graph.given, graph.path, {**graph.host, **host}))
 
 
 def _require_nodes(graph: Graph) -> None:
     """Every name in `host` must be a node's."""
     names = [node.name for node in graph.nodes]
-    unknown = sorted(graph.host.difference(names))
+    unknown = sorted(set(graph.host).difference(names))
     if unknown:
         raise CimError(
             Diagnostic(

@@ -3,6 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Why(NamedTuple):
+    """Why a node stays on the host: `subject` is `found`, must be `accepted`."""
+
+    subject: str
+    found: str
+    accepted: str
+
+
+ON_HOST = Why("it", "asked for on the host (--host)", "left to the cores")
+INT32_OUTPUT = Why(
+    "what its layer gives",
+    "int32",
+    "8-bit where partial sums are narrow (core.partial_sum), as with a QuantizeLinear right behind it",
+)
 
 
 class NotMappedError(Exception):

@@ -70,7 +70,7 @@ def rewritten(
 ) -> Graph:  # fmt: skip
     """The graph with every node replaced for which there is a replacement, and so on; `infer` finds shapes anew.
 
-    Nodes that the user wants on the host stay.
+    Nodes that are to be on the host stay.
     """
     while (changed := _once(graph, rewriters, infer)) is not graph:
         graph = changed
@@ -96,10 +96,13 @@ def _once(
     model = onnx.ModelProto()
     model.CopyFrom(graph.model)
     del model.graph.node[:]
+    origins = dict(graph.origins)
     for node in graph.nodes:
         if node in made:
+            origin = graph.origins.get(node.name, node.name)
+            origins.update((proto.name, origin) for proto in made[node].nodes)
             model.graph.node.extend(made[node].nodes)
             model.graph.initializer.extend(made[node].constants)
         elif node not in dropped:
             model.graph.node.append(node.named_proto())
-    return Graph(infer(model), graph.path, graph.host, graph.given)
+    return Graph(infer(model), graph.path, graph.host, graph.given, origins)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from onnx import version_converter
 
 from cim.codegen.onnx_graph import STANDARD_DOMAINS, Graph
+from cim.codegen.onnx_load import only_moved
 from cim.diagnostics import error
 
 OPSET = 13  # since then a DequantizeLinear has scales per channel
@@ -57,7 +58,7 @@ def quantized(graph: Graph, calibration: NDArray[Any] | Arrays) -> onnx.ModelPro
     reader = _Reader(list(_feeds(graph, calibration)))
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("float.onnx", "prepared.onnx", "int8.onnx")]
-        model = graph.named_model()
+        model = only_moved(graph).named_model()  # a bias or activation behind a Squeeze too
         try:
             if any(o.domain in STANDARD_DOMAINS and o.version < OPSET for o in model.opset_import):
                 model = version_converter.convert_version(model, OPSET)

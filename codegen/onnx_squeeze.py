@@ -1,0 +1,126 @@
+"""A Squeeze behind a convolution moves behind the element-wise operators that follow it, which a layer can take in.
+
+TensorFlow has 1-D convolutions as 2-D ones of height 1, and takes the height out before bias and activation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import onnx
+
+from cim.codegen.onnx_graph import Graph, Node
+from cim.codegen.onnx_rewrite import Replacement
+
+CONVOLUTIONS = ("Conv", "ConvTranspose")
+# Their constants are broadcast, and get the axes that the Squeeze takes out.
+BROADCAST = ("Add", "Sub", "Mul", "Div", "PRelu")
+# Their other inputs are one number each, or (BatchNormalization) lie along axis 1: they stay as they are.
+UNIFORM = ("Relu", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish", "QuantizeLinear")
+
+
+def squeeze_later(graph: Graph, node: Node) -> Replacement | None:
+    """Moves a Squeeze of spatial axes behind what follows it; None where nothing does that it can be moved behind."""
+    source = graph.producer.get(node.input(0))
+    if source is None or source.operator not in CONVOLUTIONS:
+        return None
+    axes = _squeezed_axes(graph, node)
+    shape = graph.type(node.outputs[0]).shape
+    if axes is None or shape is None or min(axes) < 2:
+        return None
+    moved = _followers(graph, node.outputs[0], shape)
+    if not moved:
+        return None
+    made = Replacement(graph, node)
+    whole = {node.outputs[0]: node.input(0)}  # before the Squeeze, by the name behind it
+    for follower in moved:
+        made.also.append(follower)
+        proto = follower.named_proto()
+        for place, name in enumerate(proto.input):
+            if name in whole:
+                proto.input[place] = whole[name]
+            elif follower.operator in BROADCAST:
+                proto.input[place] = _unsqueezed(made, name, len(shape), axes)
+        (value,) = follower.outputs
+        proto.output[0] = whole[value] = graph.unused(f"{follower.name}/unsqueezed")
+        made.nodes.append(proto)
+    for follower in moved:
+        (value,) = follower.outputs
+        if value in graph.outputs or any(n not in moved for n in graph.consumers(value)):
+            made.nodes.append(_squeeze(made, node, whole[value], value))
+    return made
+
+
+def _squeezed_axes(graph: Graph, node: Node) -> list[int] | None:
+    """The axes, counted from 0; None where they are not known."""
+    shape = graph.type(node.input(0)).shape
+    if shape is None:
+        return None
+    stated = graph.constant(node.input(1)) if node.input(1) else node.attribute("axes")
+    if node.input(1) and stated is None:
+        return None
+    if stated is None:
+        stated = [axis for axis, size in enumerate(shape) if size == 1]
+    return sorted(int(axis) % len(shape) for axis in stated) or None
+
+
+def _followers(graph: Graph, squeezed: str, shape: tuple[int, ...]) -> list[Node]:
+    """The element-wise nodes that work on `squeezed` and constants alone, in order.
+
+    Where one user of a value is no such node, none of its users is moved: the Squeeze is needed there anyway.
+    """
+    ends = set(graph.outputs)  # values that must have their shape
+    while True:
+        reached, moved = {squeezed} - ends, []
+        for node in graph.nodes:
+            if reached.intersection(node.reads) and _is_elementwise(graph, node, reached, shape):
+                moved.append(node)
+                reached.update(set(node.outputs) - ends)
+        needed = {v for v in reached if any(user not in moved for user in graph.consumers(v))}
+        if not needed:
+            return moved
+        ends |= needed
+
+
+def _is_elementwise(graph: Graph, node: Node, reached: set[str], shape: tuple[int, ...]) -> bool:
+    """Whether the node maps values of that shape, and constants, to one of that shape."""
+    inputs = list(node.proto.input)
+    others = [name for name in inputs if name and name not in reached]
+    arrays = [graph.constant(name) for name in others]
+    if len(node.outputs) != 1 or any(array is None for array in arrays):
+        return False
+    shapes = [array.shape for array in arrays if array is not None]
+    if node.operator in BROADCAST and (node.operator != "PRelu" or inputs[0] in reached):
+        return all(_broadcasts(own, shape) for own in shapes)
+    if inputs[0] not in reached or reached.intersection(inputs[1:]):
+        return False
+    if node.operator == "BatchNormalization":
+        return len(shape) > 1
+    return node.operator in UNIFORM and all(int(np.prod(own)) == 1 for own in shapes)
+
+
+def _broadcasts(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a constant of shape `own` leaves `shape` what it is."""
+    try:
+        return np.broadcast_shapes(own, shape) == shape
+    except ValueError:
+        return False
+
+
+def _unsqueezed(made: Replacement, name: str, rank: int, axes: Iterable[int]) -> str:
+    """A constant that broadcasts to the value of that rank, as one that broadcasts to the value before the Squeeze."""
+    array = made.graph.constant(name)
+    assert array is not None  # as for every operand of a follower
+    if array.ndim == 0:
+        return name
+    aligned = array.reshape((1,) * (rank - array.ndim) + array.shape)
+    return made.constant(np.expand_dims(aligned, tuple(axes)), "constant")
+
+
+def _squeeze(made: Replacement, node: Node, value: str, output: str) -> onnx.NodeProto:
+    """The Squeeze again, of another value."""
+    proto = node.named_proto()
+    proto.name = made.graph.unused(f"{node.name}/{output}")
+    proto.input[0], proto.output[0] = value, output
+    return proto

@@ -1,0 +1,222 @@
+"""A Squeeze behind a convolution moves behind what a layer can take in, whichever axes it takes out."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+
+from tests.codegen.models import close, imported, model, on_cores, reasons, run, run_whole, value
+
+F = np.float32
+OPERATORS = [
+    "Add", "Sub", "Mul", "Div", "PRelu", "Relu", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish", "BatchNormalization",
+]  # fmt: skip
+
+
+class Chain:
+    """A convolution, a Squeeze, and nodes behind it as they are appended; `shape` is that behind the Squeeze."""
+
+    def __init__(self, image, kernel, axes, rng, operator="Conv", batch=1, opset=17):
+        self.rng, self.opset = rng, opset
+        channels = 3
+        self.x = rng.normal(size=(batch, 2, *image)).astype(F)
+        shape = (channels, 2, *kernel) if operator == "Conv" else (2, channels, *kernel)
+        grow = 1 if operator == "ConvTranspose" else -1
+        whole = (batch, channels, *(i + grow * (k - 1) for i, k in zip(image, kernel, strict=True)))
+        self.constants = {"w": rng.normal(size=shape).astype(F)}
+        self.nodes = [helper.make_node(operator, ["x", "w"], ["c"], "conv")]
+        if axes is None:
+            self.nodes.append(helper.make_node("Squeeze", ["c"], ["s"], "squeeze"))
+            axes = [i for i, size in enumerate(whole) if size == 1]
+        elif opset < 13:
+            self.nodes.append(helper.make_node("Squeeze", ["c"], ["s"], "squeeze", axes=axes))
+        else:
+            self.constants["axes"] = np.array(axes, np.int64)
+            self.nodes.append(helper.make_node("Squeeze", ["c", "axes"], ["s"], "squeeze"))
+        taken = {axis % len(whole) for axis in axes}
+        self.shape = tuple(size for i, size in enumerate(whole) if i not in taken)
+        self.last = "s"
+
+    def constant(self, array):
+        name = f"k{len(self.constants)}"
+        self.constants[name] = np.asarray(array)
+        return name
+
+    def add(self, operator, inputs=None, **attributes):
+        """Appends a node behind the last one."""
+        name = f"v{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, inputs or [self.last], [name], f"{operator}_{name}", **attributes))  # fmt: skip
+        self.last = name
+
+    def add_any(self, operator, operand_shape, first=False):
+        """Appends an operator; a constant that it has is of `operand_shape`."""
+        positive = self.rng.uniform(0.5, 2, operand_shape).astype(F)
+        if operator in ("Add", "Sub", "Mul", "Div"):
+            inputs = [self.last, self.constant(positive)]
+            self.add(operator, inputs[::-1] if first and operator != "Div" else inputs)
+        elif operator == "PRelu":
+            self.add(operator, [self.last, self.constant(positive)])
+        elif operator == "BatchNormalization":
+            four = [self.constant(self.rng.uniform(0.5, 2, self.shape[1]).astype(F)) for _ in range(4)]  # fmt: skip
+            self.add(operator, [self.last, *four])
+        elif operator == "Clip":
+            self.add(operator, [self.last, self.constant(F(-0.5)), self.constant(F(3))])
+        else:
+            self.add(operator)
+
+    def model(self, outputs=()):
+        names = [self.last, *outputs]
+        made = [helper.make_tensor_value_info(n, 1, self.shape) for n in names]
+        return model(self.nodes, [value("x", F, self.x.shape)], made, self.constants, self.opset)
+
+
+@st.composite
+def operand_shapes(draw, shape):
+    """Of a constant that broadcasts to `shape`, of any rank up to its own."""
+    rank = draw(st.integers(0, len(shape)))
+    return tuple(size if draw(st.booleans()) else 1 for size in shape[len(shape) - rank :])
+
+
+def spatial_axes(draw, image, kernel, operator):
+    """Any of the spatial axes that have size 1 behind the convolution, counted from either side; at least one."""
+    rank = 2 + len(image)
+    every = [2 + i for i in range(len(image)) if image[i] == kernel[i] and (operator == "Conv" or image[i] == 1)]  # fmt: skip
+    chosen = [axis for axis in every if draw(st.booleans())] or every[:1]
+    return [axis - rank if draw(st.booleans()) else axis for axis in chosen]
+
+
+@st.composite
+def chains(draw):
+    """One or both spatial axes of size 1, in every position, and any operators behind them."""
+    operator = draw(st.sampled_from(["Conv", "ConvTranspose"]))
+    image = [draw(st.integers(1, 4)) for _ in range(draw(st.integers(1, 2)))]
+    kernel = [draw(st.integers(1, size)) for size in image]
+    one = draw(st.integers(0, len(image) - 1))
+    image[one] = kernel[one] = draw(st.integers(1, 3)) if operator == "Conv" else 1
+    batch = draw(st.integers(1, 2))
+    axes = spatial_axes(draw, image, kernel, operator)
+    opset = draw(st.sampled_from([14, 17]))
+    seed = draw(st.integers(0, 2**32 - 1))
+    made = Chain(image, kernel, axes, np.random.default_rng(seed), operator, batch, opset)
+    operators = draw(st.lists(st.sampled_from([*OPERATORS, "Neg"]), min_size=1, max_size=4))
+    extra = draw(st.sampled_from([None, None, *range(len(operators))]))
+    outputs = []
+    for number, name in enumerate(operators):
+        made.add_any(name, draw(operand_shapes(made.shape)), draw(st.booleans()))
+        if number == extra and number < len(operators) - 1:
+            outputs.append(made.last)
+    return made, outputs
+
+
+@settings(max_examples=300)
+@given(chains())
+def test_any_operators_behind_a_squeeze(case):
+    """Against onnxruntime: constants of every shape that broadcasts, and values in between that others see."""
+    made, outputs = case
+    whole = made.model(outputs)
+    found, _ = run_whole(whole, {"x": made.x})
+    for got, want in zip(found, run(whole, {"x": made.x}), strict=True):
+        close(got, want)
+
+
+@settings(max_examples=150)
+@given(chains(), st.sampled_from(["Relu", "LeakyRelu", "Clip", "HardSwish"]))
+def test_what_lies_along_the_channels_is_part_of_the_layer(case, activation):
+    made, _ = case
+    del made.nodes[2:]
+    made.last = "s"
+    along = (made.shape[1], *[1] * (len(made.shape) - 2))
+    for operator, shape in (("Mul", along), ("Add", (1, *along)), ("BatchNormalization", ())):
+        made.add_any(operator, shape)
+    made.add_any(activation, ())
+    whole = made.model()
+    (layer,) = imported(whole).layers
+    assert layer.bias is not None
+    assert layer.activation.kind != "none"
+    left = {reason.split(" ")[0] for reason in reasons(imported(whole)).values()}
+    assert left <= {"Squeeze", "Concat", "Gather"}  # and the zeros of a transposed convolution
+    close(on_cores(whole, {"x": made.x}, layers=1), run(whole, {"x": made.x})[0])
+
+
+@pytest.mark.parametrize("opset", [7, 12, 13, 21])
+def test_axes_are_an_attribute_or_an_input(opset):
+    made = Chain((1, 4), (1, 2), [2], np.random.default_rng(0), opset=opset)
+    made.add_any("Add", (3, 1))
+    made.add("Relu")
+    (layer,) = imported(made.model()).layers
+    assert layer.activation.kind == "relu"
+    close(on_cores(made.model(), {"x": made.x}), run(made.model(), {"x": made.x})[0])
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_squeeze_without_axes_takes_out_the_batch_too(batch):
+    """Where it is 1, the Squeeze stays before the Add, whose constant then has the channels first."""
+    made = Chain((1, 4), (1, 2), None, np.random.default_rng(0), batch=batch)
+    made.add_any("Add", (3, 1))
+    (layer,) = imported(made.model()).layers
+    assert (layer.bias is not None) == (batch == 2)
+    close(on_cores(made.model(), {"x": made.x}), run(made.model(), {"x": made.x})[0])
+
+
+def test_hard_swish_in_arithmetic():
+    """The value before it has two users, both of which move."""
+    made = Chain((1, 5), (1, 2), [-2], np.random.default_rng(3))
+    made.add_any("Add", (3, 1))
+    x = made.last
+    made.add("Add", [x, made.constant(np.full((1, 1, 1), 3, F))])
+    made.add("Clip", [made.last, made.constant(F(0)), made.constant(F(6))])
+    made.add("Mul", [made.last, made.constant(F(1 / 6))])
+    made.add("Mul", [x, made.last])
+    (layer,) = imported(made.model()).layers
+    assert layer.activation.kind == "hard_swish"
+    assert list(reasons(imported(made.model()))) != []  # the Squeeze
+    close(on_cores(made.model(), {"x": made.x}), run(made.model(), {"x": made.x})[0])
+
+
+def test_a_constant_that_makes_the_value_larger_stays_behind_the_squeeze():
+    made = Chain((1, 4), (1, 4), [2], np.random.default_rng(1))
+    made.add("Add", [made.last, made.constant(np.arange(5, dtype=F))])
+    made.shape = (1, 3, 5)
+    (layer,) = imported(made.model()).layers
+    assert layer.bias is None
+    close(on_cores(made.model(), {"x": made.x}), run(made.model(), {"x": made.x})[0])
+
+
+def test_where_a_branch_needs_the_squeezed_value_the_squeeze_is_there_once():
+    made = Chain((1, 4), (1, 2), [2], np.random.default_rng(1))
+    made.add_any("Add", (3, 1))
+    x = made.last
+    made.add("Neg")
+    made.add("Relu", [x])
+    made.add("Add", [made.last, made.nodes[-2].output[0]])
+    found = imported(made.model())
+    (layer,) = found.layers
+    assert layer.bias is not None
+    assert sum(text.startswith("Squeeze") for text in reasons(found).values()) == 1
+    close(on_cores(made.model(), {"x": made.x}), run(made.model(), {"x": made.x})[0])
+
+
+@settings(max_examples=40)
+@given(st.booleans(), st.sampled_from(["Relu", "none"]), st.integers(0, 2**32 - 1))
+def test_between_dequantize_and_quantize(transposed, activation, seed):
+    """The QuantizeLinear is then right behind the convolution; scales are powers of 2, and the numbers exact."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(0, 256, (1, 2, 1, 5)).astype(np.uint8)
+    w = rng.integers(-128, 128, (2, 3, 1, 2) if transposed else (3, 2, 1, 2)).astype(np.int8)
+    width = 6 if transposed else 4
+    constants = {"w": w, "xs": F(0.25), "xz": np.uint8(9), "ws": F(0.5), "ys": F(4), "yz": np.uint8(77), "axes": np.array([2])}  # fmt: skip
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "xs", "xz"], ["dx"]),
+        helper.make_node("DequantizeLinear", ["w", "ws"], ["dw"]),
+        helper.make_node("ConvTranspose" if transposed else "Conv", ["dx", "dw"], ["c"], "n"),
+        helper.make_node("Squeeze", ["c", "axes"], ["s"]),
+    ]
+    if activation != "none":
+        nodes.append(helper.make_node(activation, ["s"], ["a"]))
+    last = nodes[-1].output[0]
+    nodes.append(helper.make_node("QuantizeLinear", [last, "ys", "yz"], ["y"]))
+    made = model(nodes, [value("x", np.uint8, x.shape)], [value("y", np.uint8, (1, 3, width))], constants)  # fmt: skip
+    (layer,) = imported(made).layers
+    assert layer.output_dtype == np.uint8
+    assert np.array_equal(on_cores(made, {"x": x}, layers=1), run(made, {"x": x})[0])
