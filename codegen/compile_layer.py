@@ -100,7 +100,7 @@ def layer_mode(layer: Layer, machine: Machine) -> NumericMode:
             "sums (8 bits)",
             notes=[
                 "give the layer an 8-bit output (a QuantizeLinear right behind it, or QLinearConv)",
-                "or leave it to the host (--host), or set core.partial_sum=wide",
+                "or set core.partial_sum=wide",
             ],
         )
     return NumericMode("i8n" if narrow else "i8", ifm, ofm)

@@ -16,14 +16,15 @@ from cim.codegen.onnx_rewrite import Replacement
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 # Their constants are broadcast, and get the axes that the Squeeze takes out.
 BROADCAST = ("Add", "Sub", "Mul", "Div", "PRelu")
-# Their other inputs are one number each, or (BatchNormalization) lie along axis 1: they stay as they are.
+# Their other inputs are one number each and stay as they are, as do those of BatchNormalization, along axis 1.
 UNIFORM = ("Relu", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish", "QuantizeLinear")
 
 
 def squeeze_later(graph: Graph, node: Node) -> Replacement | None:
     """Moves a Squeeze of spatial axes behind what follows it; None where nothing does that it can be moved behind."""
     source = graph.producer.get(node.input(0))
-    if source is None or source.operator not in CONVOLUTIONS:
+    alone = graph.sole_consumer(node.input(0)) is node
+    if source is None or source.operator not in CONVOLUTIONS or not alone:
         return None
     axes = _squeezed_axes(graph, node)
     shape = graph.type(node.outputs[0]).shape
@@ -48,7 +49,7 @@ def squeeze_later(graph: Graph, node: Node) -> Replacement | None:
     for follower in moved:
         (value,) = follower.outputs
         if value in graph.outputs or any(n not in moved for n in graph.consumers(value)):
-            made.nodes.append(_squeeze(made, node, whole[value], value))
+            made.nodes.append(_squeeze(made, whole[value], value))
     return made
 
 
@@ -62,7 +63,7 @@ def _squeezed_axes(graph: Graph, node: Node) -> list[int] | None:
         return None
     if stated is None:
         stated = [axis for axis, size in enumerate(shape) if size == 1]
-    return sorted(int(axis) % len(shape) for axis in stated) or None
+    return sorted({int(axis) % len(shape) for axis in stated}) or None
 
 
 def _followers(graph: Graph, squeezed: str, shape: tuple[int, ...]) -> list[Node]:
@@ -85,19 +86,18 @@ def _followers(graph: Graph, squeezed: str, shape: tuple[int, ...]) -> list[Node
 
 def _is_elementwise(graph: Graph, node: Node, reached: set[str], shape: tuple[int, ...]) -> bool:
     """Whether the node maps values of that shape, and constants, to one of that shape."""
-    inputs = list(node.proto.input)
-    others = [name for name in inputs if name and name not in reached]
-    arrays = [graph.constant(name) for name in others]
+    arrays = [graph.constant(name) for name in node.proto.input if name and name not in reached]
     if len(node.outputs) != 1 or any(array is None for array in arrays):
         return False
     shapes = [array.shape for array in arrays if array is not None]
-    if node.operator in BROADCAST and (node.operator != "PRelu" or inputs[0] in reached):
-        return all(_broadcasts(own, shape) for own in shapes)
-    if inputs[0] not in reached or reached.intersection(inputs[1:]):
+    first, others = node.input(0) in reached, reached.intersection(node.proto.input[1:])
+    if node.operator in BROADCAST:
+        return (first or node.operator != "PRelu") and all(_broadcasts(s, shape) for s in shapes)
+    if not first or others:
         return False
     if node.operator == "BatchNormalization":
-        return len(shape) > 1
-    return node.operator in UNIFORM and all(int(np.prod(own)) == 1 for own in shapes)
+        return bool(node.attribute("spatial", 1))
+    return node.operator in UNIFORM and all(int(np.prod(s)) == 1 for s in shapes)
 
 
 def _broadcasts(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -118,9 +118,10 @@ def _unsqueezed(made: Replacement, name: str, rank: int, axes: Iterable[int]) ->
     return made.constant(np.expand_dims(aligned, tuple(axes)), "constant")
 
 
-def _squeeze(made: Replacement, node: Node, value: str, output: str) -> onnx.NodeProto:
-    """The Squeeze again, of another value."""
-    proto = node.named_proto()
-    proto.name = made.graph.unused(f"{node.name}/{output}")
+def _squeeze(made: Replacement, value: str, output: str) -> onnx.NodeProto:
+    """The Squeeze again, of another value; the first keeps its name."""
+    proto = made.node.named_proto()
+    if any(other.name == proto.name for other in made.nodes):
+        proto.name = made.graph.unused(f"{proto.name}/{output}")
     proto.input[0], proto.output[0] = value, output
     return proto

@@ -77,7 +77,8 @@ def imported(made, folder=None, **kwargs):
     """Import a model, through a file where a folder is given."""
     if folder is None:
         content = made.SerializeToString()
-        return import_graph(build_graph(parse_model(content, "m.onnx", "."), "m.onnx", {}, {}))
+        graph = build_graph(parse_model(content, "m.onnx", "."), "m.onnx", {}, {})
+        return import_graph(graph, **kwargs)
     return import_model(save(made, folder), **kwargs)
 
 
@@ -208,9 +209,9 @@ def execute(parts, feeds, sessions=None):
     return [values[name] for name in parts.outputs]
 
 
-def run_whole(made, feeds):
+def run_whole(made, feeds, **kwargs):
     """A model's outputs by its layers and host steps, and its layers."""
-    found = imported(made)
+    found = imported(made, **kwargs)
     return execute(partition(found), feeds), found.layers
 
 

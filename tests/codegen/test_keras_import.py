@@ -9,7 +9,7 @@ import pytest
 import cim
 from cim.codegen import cli
 from cim.codegen.keras_import import is_keras, keras_to_onnx
-from cim.codegen.onnx_import import import_graph
+from cim.codegen.onnx_import import HostNode, import_graph
 from cim.codegen.onnx_load import load_graph
 from cim.diagnostics import CimError
 
@@ -207,6 +207,48 @@ def test_what_cannot_be_read_is_said(tmp_path, capsys):
     assert "gone.keras: error: cannot read: No such file or directory" in capsys.readouterr().err
     with pytest.raises(CimError, match="the model has no inputs yet: build it first"):
         cim.compile(keras.Sequential([keras.layers.Dense(2)]))
+
+
+def sequences(activation, normalized):
+    """Every kind of matrix layer that Keras has for sequences, each with a bias, and what follows it."""
+    layers = keras.layers
+    x = inputs = keras.Input((12, 4), name="series")
+    for part in (
+        layers.Conv1D(5, 3, padding="causal"),
+        layers.DepthwiseConv1D(3, padding="same"),
+        layers.SeparableConv1D(6, 2),
+        layers.Conv1D(6, 3, dilation_rate=2, groups=2),
+        layers.Conv1DTranspose(4, 3, strides=2),
+        layers.Conv1D(3, 2, strides=2),
+    ):
+        x = part(x)
+        x = layers.BatchNormalization()(x) if normalized else x
+        x = layers.Activation(activation)(x)
+    return randomized(keras.Model(inputs, x, name="series"))
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize(
+    ("activation", "kind"),
+    [("relu", "relu"), ("leaky_relu", "leaky_relu"), ("relu6", "clip"), ("hard_silu", "hard_swish")],
+)  # fmt: skip
+def test_bias_normalization_and_activation_of_sequences_are_part_of_the_layers(
+    activation, kind, normalized
+):
+    """TensorFlow has these as images of height 1, which it takes out before the bias."""
+    model = sequences(activation, normalized)
+    found = import_graph(load_graph(keras_to_onnx(model, {})))
+    kinds = [layer.activation.kind for layer in found.layers]
+    assert kinds == [kind, kind, "none", kind, kind, kind, kind]  # a separable one is two layers
+    assert all(layer.bias is not None for layer in found.layers if layer.activation.kind == kind)
+    left = {unit.node.operator for unit in found.units if isinstance(unit, HostNode)}
+    # Reshapes of the data, the padding of a causal one, and the zeros of a transposed one.
+    assert left <= {"Pad", "Unsqueeze", "Squeeze", "Transpose", "Concat", "Gather"}
+    data = np.random.default_rng(5).normal(size=(2, 12, 4)).astype(np.float32)
+    program = cim.compile(model, settings=SMALL)
+    outputs = program.run(data, check=True).outputs
+    want = np.asarray(model(data, training=False))
+    np.testing.assert_allclose(outputs[program.outputs[0]], want, rtol=1e-3, atol=1e-4)
 
 
 def grouped(rank, how):

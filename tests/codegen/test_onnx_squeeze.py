@@ -159,6 +159,16 @@ def test_a_squeeze_without_axes_takes_out_the_batch_too(batch):
     close(on_cores(made.model(), {"x": made.x}), run(made.model(), {"x": made.x})[0])
 
 
+def test_a_batch_normalization_for_each_element_stays_where_it_is():
+    """As opset 7 has it with spatial=0: its numbers then have the axes of the value."""
+    made = Chain((1, 1), (1, 1), [2, 3], np.random.default_rng(0), opset=8)
+    numbers = [made.constant(made.rng.uniform(0.5, 2, 3).astype(F)) for _ in range(4)]
+    made.add("BatchNormalization", [made.last, *numbers], spatial=0)
+    found = imported(made.model())
+    assert found.layers[0].output_name == "c"
+    assert list(reasons(found)) == ["squeeze", f"BatchNormalization_{made.last}"]
+
+
 def test_hard_swish_in_arithmetic():
     """The value before it has two users, both of which move."""
     made = Chain((1, 5), (1, 2), [-2], np.random.default_rng(3))
@@ -170,7 +180,7 @@ def test_hard_swish_in_arithmetic():
     made.add("Mul", [x, made.last])
     (layer,) = imported(made.model()).layers
     assert layer.activation.kind == "hard_swish"
-    assert list(reasons(imported(made.model()))) != []  # the Squeeze
+    assert list(reasons(imported(made.model()))) == ["squeeze"]
     close(on_cores(made.model(), {"x": made.x}), run(made.model(), {"x": made.x})[0])
 
 

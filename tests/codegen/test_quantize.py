@@ -9,7 +9,8 @@ from onnx import helper
 import cim
 from cim.codegen import cli
 from cim.diagnostics import CimError
-from tests.codegen.models import model, operator, save, value
+from tests.codegen.models import model, operator, run, save, value
+from tests.codegen.test_onnx_squeeze import Chain
 
 DIGITS = Path(__file__).parents[2] / "examples/digits"
 SMALL = ["core.crossbar=32x32"]
@@ -60,6 +61,20 @@ def test_several_inputs_by_name():
         cim.compile(made, quantize=data["a"])
     with pytest.raises(CimError, match="nothing to calibrate input 'b' with"):
         cim.compile(made, quantize={"a": data["a"]})
+
+
+def test_bias_and_activation_behind_a_squeeze_are_quantized_with_the_layer():
+    """Where the Squeeze stood before them, its result would have been quantized, and the bias left to the host."""
+    made = Chain((1, 6), (1, 3), [2], np.random.default_rng(2))
+    made.add_any("Add", (3, 1))
+    made.add("Relu")
+    data = np.random.default_rng(3).normal(size=(20, 2, 1, 6)).astype(F)
+    program = cim.compile(made.model(), quantize=data)
+    done = program.run(data[:1], check=True)
+    left = {node.operator for node in done.stats.host}
+    assert left == {"QuantizeLinear", "Squeeze", "DequantizeLinear"}
+    assert np.abs(done.outputs[made.last] - run(made.model(), {"x": data[:1]})[0]).max() < 0.1
+    assert len(done.stats.layers) == 1
 
 
 @pytest.mark.parametrize(
