@@ -2,11 +2,12 @@
 
 That is Constant and Identity nodes, the shape arithmetic that exporters put before a Reshape (with
 fixed input shapes it is constant), and what stands between stored weights and their operator, such
-as the QuantizeLinear that a quantizer leaves there.
+as the QuantizeLinear that a quantizer leaves there, or the arithmetic of a weight normalization.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,9 +20,14 @@ from onnx.reference import ReferenceEvaluator
 from cim.codegen.onnx_graph import STANDARD_DOMAINS, fixed_shape
 
 FOLDED = frozenset({
-    "Add", "Cast", "Concat", "Constant", "Div", "Gather", "Identity", "Mul", "QuantizeLinear",
-    "Reshape", "Shape", "Slice", "Squeeze", "Sub", "Transpose", "Unsqueeze",
+    "Abs", "Add", "And", "Cast", "CastLike", "Ceil", "Clip", "Concat", "Constant", "Div", "Equal", "Exp", "Flatten", "Floor",
+    "Gather", "Greater", "Identity", "Less", "Log", "MatMul", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "QuantizeLinear",
+    "Reciprocal", "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+    "Reshape", "Round", "Shape", "Sign", "Slice", "Sqrt", "Squeeze", "Sub", "Transpose", "Unsqueeze", "Where",
 })  # fmt: skip
+# A few bytes make anything of these; so they must have a shape that is known, and not too large.
+GROWING = frozenset({"ConstantOfShape", "Expand", "Pad", "Range", "Tile"})
+ELEMENTS = 1 << 27
 
 
 def fold_constants(model: onnx.ModelProto) -> bool:
@@ -33,7 +39,7 @@ def fold_constants(model: onnx.ModelProto) -> bool:
     known = _Constants(graph)
     kept = []
     for node in graph.node:
-        result = _result(node, known, model) if _foldable(node) else None
+        result = _result(node, known, model) if _foldable(node) and _fits(node, known) else None
         if result is None:
             kept.append(node)
         else:
@@ -135,7 +141,15 @@ class _Constants:
 
 
 def _foldable(node: onnx.NodeProto) -> bool:
-    return node.domain in STANDARD_DOMAINS and node.op_type in FOLDED and len(node.output) == 1
+    known = node.op_type in FOLDED or node.op_type in GROWING
+    return node.domain in STANDARD_DOMAINS and known and len(node.output) == 1
+
+
+def _fits(node: onnx.NodeProto, known: _Constants) -> bool:
+    shape = known.shapes.get(node.output[0])
+    if shape is None:
+        return node.op_type not in GROWING
+    return math.prod(shape) <= ELEMENTS
 
 
 def _result(node: onnx.NodeProto, known: _Constants, model: onnx.ModelProto) -> NDArray[Any] | None:

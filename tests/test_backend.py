@@ -3,6 +3,7 @@
 import re
 import unittest
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import onnx
@@ -20,6 +21,10 @@ INCLUDED = (
     "matmulinteger", "qlinearmatmul", "relu_", "relu_expanded", "leakyrelu", "prelu", "clip_", "add_", "batchnorm",
     "averagepool", "maxpool", "globalaveragepool", "globalmaxpool", "softmax_", "quantizelinear", "dequantizelinear",
     "hardsigmoid", "hardswish", "Conv", "Linear", "operator_conv", "operator_mm", "operator_addmm",
+)  # fmt: skip
+# Whole networks. Their weights are made by operators, so that their files are small.
+NETWORKS = (
+    "bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "zfnet512",
 )  # fmt: skip
 # Why a matrix operator of these tests may be on the host.
 ON_HOST = (
@@ -49,12 +54,18 @@ class Small(backend.CimBackend):
         return SmallRep(rep.model, rep.options)
 
 
-def suite():
+class Large(Small):
+    """For whole networks, in which there are larger matrices."""
+
+    machine: ClassVar = {"settings": ["core.crossbar=512x512", "core.mvm_cycles=10"]}
+
+
+def suite(tested, patterns):
     """The included tests alone: a test that is left out is no skipped one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # making their data overflows on purpose
-        made = onnx.backend.test.BackendTest(Small, __name__)
-    for pattern in INCLUDED:
+        made = onnx.backend.test.BackendTest(tested, __name__)
+    for pattern in patterns:
         made.include(f"^test_{pattern}.*_cpu$")
     for name, case in made.test_cases.items():
         for test in [key for key in vars(case) if key.startswith("test_")]:
@@ -64,13 +75,14 @@ def suite():
             yield name, pytest.mark.filterwarnings("ignore")(case)
 
 
-globals().update(suite())
+globals().update(suite(Small, INCLUDED))
+globals().update(suite(Large, NETWORKS))  # of another class than those
 
 
 def test_every_pattern_includes_tests():
     cases = [case for name, case in globals().items() if name.startswith("OnnxBackend")]
     names = [name for case in cases for name in vars(case) if name.startswith("test_")]
-    for pattern in INCLUDED:
+    for pattern in (*INCLUDED, *NETWORKS):
         assert any(re.match(f"test_{pattern}", name) for name in names), pattern
     assert all(issubclass(case, unittest.TestCase) for case in cases)
 

@@ -1,0 +1,75 @@
+"""What stands between stored numbers and an operator's weights is computed when the model is read."""
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+
+from cim.codegen.onnx_fold import ELEMENTS, fold_constants
+from tests.codegen.models import imported, model, only_layer, run, value
+
+F = np.float32
+N = helper.make_node
+I64 = np.int64
+
+
+def conv(nodes, constants, shape=(4, 3, 2, 2)):
+    """A Conv of `x` with weights `w`, which the nodes make."""
+    nodes = [*nodes, N("Conv", ["x", "w"], ["y"], "n")]
+    x, y = value("x", F, (1, shape[1], 5, 4)), value("y", F, (1, shape[0], 4, 3))
+    return model(nodes, [x], [y], constants)
+
+
+CHAINS = {
+    "weight normalization": (
+        [
+            N("ReduceL2", ["v"], ["norm"], axes=[1, 2, 3]), N("Div", ["v", "norm"], ["unit"]), N("Mul", ["unit", "g"], ["w"]),
+        ],
+        {"v": np.arange(1, 49, dtype=F).reshape(4, 3, 2, 2), "g": np.array([1, 2, 3, 4], F).reshape(4, 1, 1, 1)},
+    ),
+    "spectral normalization": (
+        [
+            N("Reshape", ["v", "flat"], ["matrix"]), N("MatMul", ["u", "matrix"], ["left"]), N("MatMul", ["left", "r"], ["sigma"]),
+            N("Abs", ["sigma"], ["positive"]), N("Div", ["v", "positive"], ["w"]),
+        ],
+        {
+            "v": np.arange(1, 49, dtype=F).reshape(4, 3, 2, 2), "flat": np.array([4, -1], I64), "u": np.ones((1, 4), F),
+            "r": np.ones((12, 1), F),
+        },
+    ),
+    "filled": ([N("ConstantOfShape", ["shape"], ["w"], value=numpy_helper.from_array(np.array([2.5], F)))],
+               {"shape": np.array([4, 3, 2, 2], I64)}),
+    "repeated": ([N("Expand", ["v", "shape"], ["one"]), N("Tile", ["one", "times"], ["w"])],
+                 {"v": np.arange(6, dtype=F).reshape(1, 3, 2, 1), "shape": np.array([2, 3, 2, 2], I64), "times": np.array([2, 1, 1, 1], I64)}),
+    "counted": ([N("Range", ["start", "stop", "step"], ["line"]), N("Reshape", ["line", "shape"], ["w"])],
+                {"start": F(0), "stop": F(24), "step": F(0.5), "shape": np.array([4, 3, 2, 2], I64)}),
+    "padded": ([N("Pad", ["v", "pads"], ["w"])],
+               {"v": np.ones((4, 3, 1, 1), F), "pads": np.array([0, 0, 1, 1, 0, 0, 0, 0], I64)}),
+    "masked": ([N("Greater", ["v", "least"], ["mask"]), N("Where", ["mask", "v", "zero"], ["w"])],
+               {"v": np.arange(48, dtype=F).reshape(4, 3, 2, 2), "least": F(20), "zero": F(0)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_weights_that_constants_make(name):
+    made = conv(*CHAINS[name])
+    layer = only_layer(imported(made))
+    x = np.random.default_rng(0).normal(size=(1, 3, 5, 4)).astype(F)
+    want = run(made, {"x": x})[0]
+    weights = layer.weights.transpose(3, 2, 0, 1)
+    plain = run(conv([], {"w": weights}), {"x": x})[0]
+    np.testing.assert_allclose(plain, want, rtol=1e-6)
+
+
+@given(st.sampled_from(["ConstantOfShape", "Expand", "Tile"]), st.integers(0, 40))
+def test_no_more_is_made_than_a_layer_may_have(operator, bits):
+    """A few bytes can ask for any size."""
+    size = 1 << bits
+    constants = {"size": np.array([size], I64), "one": np.ones(1, F)}
+    inputs = ["size"] if operator == "ConstantOfShape" else ["one", "size"]
+    made = model([N(operator, inputs, ["y"])], [], [value("y", F, None)], constants)
+    made = onnx.shape_inference.infer_shapes(made, data_prop=True)
+    assume(size <= 1 << 20 or size > ELEMENTS)  # what lies between is allowed, and takes time
+    assert fold_constants(made) == (size <= ELEMENTS)
