@@ -207,5 +207,5 @@ class _Checker:
         places = [(core.hg, core.vg) for core in cores]
         self.require(
             places == [divmod(number, p_v) for number in range(begin, end)],
-            f"its cores are not cores {begin} to {end - 1} of the whole layer, which turn {layer.turn} has",
+            f"its cores are not cores {begin} to {end - 1} of the whole layer, which turn {layer.turn + 1} has",
         )

@@ -39,14 +39,17 @@ def parser(
 
 
 def table_console() -> Console:
-    """A console for tables; into a file or pipe it does not fold lines at 80 columns."""
+    """A console for tables; into a file or pipe it does not fold lines at 80 columns.
+
+    Names of a model may have brackets, which are no markup.
+    """
     from rich.console import Console
 
     class Table(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # `run` knows what to do; rich would exit with 1
 
-    return Table(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    return Table(highlight=False, markup=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 @contextlib.contextmanager

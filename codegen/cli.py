@@ -209,7 +209,7 @@ def _report(model: CompiledModel, folder: Path) -> None:
         out.print(f"{used / cores:.0%} of the cells of all layers' cores are used")
     for one in model.layers:
         if one.mapping.reason and one.turn.number == 0:
-            out.print(f"{one.layer.name}: im2col, since {one.mapping.reason}", markup=False)
+            out.print(f"{one.layer.name}: im2col, since {one.mapping.reason}")
     if model.partition is not None and model.partition.report:
         on_host = sum(entry.macs for entry in model.partition.report)
         share = on_host / model.partition.macs if model.partition.macs else 0.0
@@ -218,8 +218,8 @@ def _report(model: CompiledModel, folder: Path) -> None:
             "multiply-accumulates"
         )
         for reason, count in _grouped(model):
-            out.print(f"  {reason}" + (f" ({count} such nodes)" if count > 1 else ""), markup=False)
-    out.print(f"\nwritten to {folder}/", markup=False)
+            out.print(f"  {reason}" + (f" ({count} such nodes)" if count > 1 else ""))
+    out.print(f"\nwritten to {folder}/")
 
 
 def _nodes(count: int) -> str:

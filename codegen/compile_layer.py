@@ -22,6 +22,8 @@ from cim.diagnostics import CimError, Source, error
 from cim.isa.machine import Machine
 from cim.isa.numerics import NumericMode
 
+LONGEST_STEM = 100  # of a file; names of a model have no limit
+
 
 @dataclass(frozen=True)
 class CompiledLayer:
@@ -139,7 +141,7 @@ def compile_turns(
     reference = _reference(layer, stem)
     made = []
     for turn in turns_of(mapped, available):
-        name = file_stem(f"{stem}-turn{turn.number}", taken) if turn.folded else stem
+        name = file_stem(f"{stem}-turn{turn.number + 1}", taken) if turn.folded else stem
         made.append(_compiled(layer, machine, scheme, mode, mapped, turn, name, reference))
     return tuple(made)
 
@@ -174,14 +176,14 @@ def _check_cores(layer: Layer, mapping: Mapping, machine: Machine, available: in
             f"{mapping.cores - available} too few",
             notes=[
                 "larger crossbars (core.crossbar) or more cores (core.count) make it fit",
-                "or --fold, which lets the cores work in several turns",
+                "or --fold (in Python fold=True), which lets the cores work in several turns",
             ],
         )
 
 
 def file_stem(name: str, taken: set[str]) -> str:
     """A layer's name as a file name, made unique; `taken` is extended."""
-    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_") or "layer"
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:LONGEST_STEM] or "layer"
     stem, number = plain, 2
     while stem.lower() in taken:
         stem, number = f"{plain}_{number}", number + 1

@@ -36,7 +36,8 @@ from cim.isa.machine import Machine, load_machine
 class CompiledModel:
     """A compiled model: its layers in order, and for a whole model how they and the host run together.
 
-    A folded layer is there once for each of its turns. `partition` is None where a single layer was asked for.
+    A folded layer is there once for each of its turns; `fold` says that layers may be. `partition` is None where a
+    single layer was asked for.
     """
 
     name: str
@@ -44,6 +45,7 @@ class CompiledModel:
     layers: tuple[CompiledLayer, ...]
     imported: Imported
     partition: Partition | None
+    fold: bool = False
 
     def files(
         self, stage: str = "image", progress: Callable[[str], None] = lambda _: None
@@ -58,7 +60,7 @@ class CompiledModel:
             files |= made
         if self.partition is not None:
             files |= self._network_files(self.partition)
-        elif self.layers[0].turn.folded:
+        elif self.fold:  # also of one turn: an older file may be there, of several
             files["network.json"] = network_file.encode_network(self._one_layer())
         return files
 
@@ -98,7 +100,7 @@ class CompiledModel:
         return files
 
     def _one_layer(self) -> network_file.Network:
-        """A single layer of several turns as a network: the order of its images, with the names of its reference."""
+        """A single layer that may have turns as a network: the order of its images, with the names of its reference."""
         layer, (reference, content) = self.layers[0].layer, self.layers[0].program.reference
         x = network_file.Tensor("x", layer.input_dtype.name, list(layer.input_shape))
         y = network_file.Tensor("y", layer.output_dtype.name, list(layer.output_shape))
@@ -174,7 +176,7 @@ def compile_model(
             stem = file_stem(one.name, taken)
             compiled.append(compile_layer(one, machine, scheme, stem, mapping))
     whole = partition(imported) if layer is None else None
-    return CompiledModel(name, machine, tuple(compiled), imported, whole)
+    return CompiledModel(name, machine, tuple(compiled), imported, whole, fold)
 
 
 def _named_layer(imported: Imported, name: str, where: str) -> Layer:

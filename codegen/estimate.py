@@ -47,7 +47,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class _Work:
-    """What one core does alone in one image, and for one output the beats of its IFM slice and of a partial sum.
+    """What one core does alone in one image, and for one output the beats of its IFM slice and of partial sums loaded.
 
     `hop` are the cycles from a predecessor's CALL to its own.
     """
@@ -57,7 +57,7 @@ class _Work:
     reads: int
     writes: int
     ifm: int
-    sums: int
+    sums: float
     hop: int
 
 
@@ -91,8 +91,7 @@ def _predicted(scheme: str, chains: Sequence[Sequence[_Work]], outputs: int, bea
     work = [one for chain in chains for one in chain]
     busiest = max(one.cycles for one in work)
     if scheme in ("cyclic", "ring") and longest > 1:
-        handed = (longest - 1) / longest  # of the outputs come with a partial sum
-        access = max(max(one.ifm, one.sums * handed) for one in work)
+        access = max(max(one.ifm, one.sums) for one in work)
         return busiest + outputs * (cores - 1) * access
     return queued(busiest, cores) + (longest - 1) * max(one.hop for one in work)
 
@@ -142,6 +141,6 @@ def _work(compiled: CompiledLayer, tile: Tile, machine: Machine, bias: bool) -> 
         reads=vectors * sum(slices) + added * sums,
         writes=handed * sums + lasts * finished + plan.calls,
         ifm=sum(slices),
-        sums=sums,
+        sums=sums * added / max(vectors, 1),
         hop=load(sums) + gpeu + store(sums) + (0 if plan.central else call),
     )

@@ -63,6 +63,7 @@ class LoadedNetwork:
         self.quantized = False
         self.narrow = False
         self._check_flow()
+        self._check_names()
         for step in self.network.steps:
             if isinstance(step, LayerStep):
                 names = [step.cfg, *step.later_turns]
@@ -76,6 +77,14 @@ class LoadedNetwork:
                 self.machines[step.name] = timing_machine(config.machine, settings)
             else:
                 self.sessions[step.model] = self._session(step.model, step.sha256)
+
+    def _check_names(self) -> None:
+        names = [step.name for step in self.network.steps if isinstance(step, LayerStep)]
+        for name in names:
+            if names.count(name) > 1:
+                raise error(
+                    f"is not a valid network: it has two layers '{name}'", where=str(self.path)
+                )
 
     def _check_name(self, step: LayerStep, image: Image) -> None:
         found = layer_of(image).name

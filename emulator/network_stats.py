@@ -93,4 +93,5 @@ def print_network_summary(stats: NetworkStats) -> None:
     out.print()
     print_summary(stats, stats.lower_bound_cycles)
     on_host = sum(node.share for node in stats.host)
-    out.print(f"on the host: {len(stats.host)} nodes, {on_host:.1%} of the multiply-accumulates")
+    nodes = f"{len(stats.host)} node{'s' if len(stats.host) != 1 else ''}"
+    out.print(f"on the host: {nodes}, {on_host:.1%} of the multiply-accumulates")

@@ -19,6 +19,7 @@ from cim.codegen.schedule import SCHEMES, schedule_turn
 from cim.codegen.turns import turn_ends, turns_of
 from cim.codegen.window import MAPPINGS
 from cim.diagnostics import CimError
+from cim.emulator.cli import main as emulate
 from cim.isa.machine import load_machine
 from tests.codegen.models import imported, model, only_layer, operator, save, value
 
@@ -159,7 +160,7 @@ def test_setup_is_repeated_and_counted(tmp_path, count):
     turns = -(-25 // count)
     assert len(stats.layers) == turns
     expected = []
-    names = [f"n-turn{turn}.cfg" for turn in range(turns)] if turns > 1 else ["n.cfg"]
+    names = [f"n-turn{turn + 1}.cfg" for turn in range(turns)] if turns > 1 else ["n.cfg"]
     for name in names:
         config = read_image(tmp_path / name).config
         cycles = sum(core.program.size // 4 + core.rows * core.columns for core in config.cores)
@@ -207,7 +208,7 @@ def test_files_of_a_single_layer_that_is_folded(tmp_path, capsys):
     assert (tmp_path / "r.html").read_text().count("<h3>") == 1
     network = json.loads((build / "network.json").read_text())
     (step,) = network["steps"]
-    assert (step["cfg"], step["later_turns"]) == ("n-turn0.cfg", ["n-turn1.cfg", "n-turn2.cfg"])
+    assert (step["cfg"], step["later_turns"]) == ("n-turn1.cfg", ["n-turn2.cfg", "n-turn3.cfg"])
     x = rng.normal(size=(2, 3, 5, 4)).astype(F)
     run = cim.Program(build).run(x, check=True)
     want = cim.compile(made, settings=["core.crossbar=4x4"]).run(x).outputs["y"]
@@ -227,9 +228,42 @@ def test_without_fold_a_layer_that_is_too_large_is_an_error_that_names_it(tmp_pa
     assert cli.main([*common, "core.count=2"]) == 1
     err = capsys.readouterr().err
     assert "needs 6 cores (3 for 9 kernel rows x 2 for 8 channels), the machine" in err
-    assert "or --fold, which lets the cores work in several turns" in err
+    assert "or --fold (in Python fold=True), which lets the cores work in several turns" in err
     assert cli.main([*common, "core.count=2", "--fold"]) == 0
     assert cli.main([*common, "core.count=1", "--fold"]) == 0
+
+
+def test_a_folder_that_was_folded_before(tmp_path):
+    """Nothing of the older network.json is left, where the layer fits now."""
+    path = save(operator("MatMul", (3, 9), {"w": np.ones((9, 8), F)}), tmp_path)
+    common = [
+        str(path),
+        "-q",
+        "-o",
+        str(tmp_path / "b"),
+        "--set",
+        "core.crossbar=4x4",
+        "--layer",
+        "n",
+        "--fold",
+    ]
+    for count, turns in ((2, 3), (6, 1)):
+        assert cli.main([*common, "--set", f"core.count={count}"]) == 0
+        stats = cim.Program(tmp_path / "b").run(np.ones((3, 9), F), check=True).stats
+        assert len(stats.layers) == turns
+
+
+@pytest.mark.parametrize("name", ["a[/b]", "[red]x", "x" * 300, "[link=file:///]"])
+def test_names_of_any_kind(tmp_path, capsys, name):
+    made = operator("MatMul", (3, 9), {"w": np.ones((9, 8), F)})
+    made.graph.node[0].name = name
+    path, build = save(made, tmp_path), tmp_path / "b"
+    common = [str(path), "-o", str(build), "--fold", "--set", "core.crossbar=4x4"]
+    assert cli.main([*common, "--set", "core.count=2"]) == 0
+    assert name[:60] in capsys.readouterr().out  # longer ones are folded
+    np.save(tmp_path / "x.npy", np.ones((3, 9), F))
+    assert emulate([str(build / "network.json"), "--input", str(tmp_path / "x.npy")]) == 0
+    assert name[:60] in capsys.readouterr().out
 
 
 def test_layers_that_fit_are_not_folded(tmp_path):

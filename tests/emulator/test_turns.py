@@ -71,8 +71,8 @@ def test_statistics_name_the_turns(build, capsys):
         (lambda s: s["later_turns"].pop(), "layer 'n' has 3 turns, the network names 2 turns"),
         (lambda s: s.pop("later_turns"), "layer 'n' has 3 turns, the network names 1 turn\n"),
         (lambda s: s["later_turns"].append(s["cfg"]), "has 3 turns, the network names 4 turns"),
-        (lambda s: s["later_turns"].reverse(), "n-turn2.cfg: error: is turn 3, must be turn 2"),
-        (lambda s: s.update(cfg=s["later_turns"][0]), "n-turn1.cfg: error: is turn 2, must be turn 1"),
+        (lambda s: s["later_turns"].reverse(), "n-turn3.cfg: error: is turn 3, must be turn 2"),
+        (lambda s: s.update(cfg=s["later_turns"][0]), "n-turn2.cfg: error: is turn 2, must be turn 1"),
     ],
 )  # fmt: skip
 def test_a_list_that_is_not_all_turns_in_order(build, edit, says, capsys):
@@ -85,19 +85,19 @@ def test_a_list_that_is_not_all_turns_in_order(build, edit, says, capsys):
     ("other", "says"),
     [
         ("weights", "has reference n.ref.onnx with SHA-256 "),
-        ("size", "has input_shape [1, 3, 7, 4], n-turn0.cfg has [1, 3, 5, 4]"),
-        ("cores", "has core.count 7, n-turn0.cfg has 5\n"),
-        ("latency", "has memory.read_latency_cycles 20, n-turn0.cfg has 10\n"),
-        ("width", "has bus.width_bytes 64, n-turn0.cfg has 32\n"),
-        ("scheme", "has scheme ring, n-turn0.cfg has linear\n"),
+        ("size", "has input_shape [1, 3, 7, 4], n-turn1.cfg has [1, 3, 5, 4]"),
+        ("cores", "has core.count 7, n-turn1.cfg has 5\n"),
+        ("latency", "has memory.read_latency_cycles 20, n-turn1.cfg has 10\n"),
+        ("width", "has bus.width_bytes 64, n-turn1.cfg has 32\n"),
+        ("scheme", "has scheme ring, n-turn1.cfg has linear\n"),
     ],
 )  # fmt: skip
 def test_a_turn_of_another_compilation(builds, build, other, says, capsys):
-    for name in ("n-turn1.cfg", "n-turn1.bin"):
+    for name in ("n-turn2.cfg", "n-turn2.bin"):
         shutil.copy(builds[other] / name, build / name)
     assert run(build) == 1
     err = capsys.readouterr().err
-    assert "n-turn1.cfg: error: " in err
+    assert "n-turn2.cfg: error: " in err
     assert says in err
     assert "all turns of a layer must come from the same run of cim-cc" in err
 
@@ -105,9 +105,9 @@ def test_a_turn_of_another_compilation(builds, build, other, says, capsys):
 @pytest.mark.parametrize(
     ("number", "edit", "says"),
     [
-        (0, {"turn_ends": [4, 10, 14]}, "its cores are not cores 0 to 3 of the whole layer, which turn 0 has"),
-        (1, {"turn_ends": [5, 9, 14]}, "its cores are not cores 5 to 8 of the whole layer, which turn 1 has"),
-        (1, {"turn": 2}, "its cores are not cores 10 to 13 of the whole layer, which turn 2 has"),
+        (0, {"turn_ends": [4, 10, 14]}, "its cores are not cores 0 to 3 of the whole layer, which turn 1 has"),
+        (1, {"turn_ends": [5, 9, 14]}, "its cores are not cores 5 to 8 of the whole layer, which turn 2 has"),
+        (1, {"turn": 2}, "its cores are not cores 10 to 13 of the whole layer, which turn 3 has"),
         (2, {"turn": 3}, "layer.turn is 3 of 3 turns"),
         (0, {"turn_ends": [5, 5, 14]}, "turns that end before cores [5, 5, 14] are not those of 7 x 2 cores"),
         (0, {"turn_ends": [5, 10, 15]}, "turns that end before cores [5, 10, 15] are not those of 7 x 2 cores"),
@@ -116,7 +116,7 @@ def test_a_turn_of_another_compilation(builds, build, other, says, capsys):
 )  # fmt: skip
 def test_a_turn_with_other_cores_than_it_says(build, number, edit, says, capsys):
     """By itself, too: the description and the image's own cores must agree."""
-    path = build / f"n-turn{number}.cfg"
+    path = build / f"n-turn{number + 1}.cfg"
     config = json.loads(path.read_text())
     config["layer"].update(edit)
     path.write_text(json.dumps(config))
@@ -156,9 +156,21 @@ def test_a_layer_that_is_called_like_a_turn_of_another(tmp_path):
     assert all(len(one.cycles_per_image) == 1 for one in stats.layers.values())
 
 
+def test_two_layers_of_one_name(build, capsys):
+    """Their figures would be added."""
+    network = json.loads((build / "network.json").read_text())
+    network["steps"] *= 2
+    (build / "network.json").write_text(json.dumps(network))
+    assert run(build) == 1
+    assert (
+        "network.json: error: is not a valid network: it has two layers 'n'"
+        in capsys.readouterr().err
+    )
+
+
 def test_a_turn_by_itself(build, capsys):
     """Its time can be looked at, its output is not complete."""
-    turn = [str(build / "n-turn1.cfg"), "--input", str(build / "x.npy")]
+    turn = [str(build / "n-turn2.cfg"), "--input", str(build / "x.npy")]
     assert (
         cli.main([*turn, "--trace", str(build / "t.json"), "--dump", f"ps={build / 'ps.npy'}"]) == 0
     )
@@ -167,6 +179,6 @@ def test_a_turn_by_itself(build, capsys):
     for option in (["--output", str(build / "y.npy")], ["--check"]):
         assert cli.main([*turn, *option]) == 1
         err = capsys.readouterr().err
-        assert "n-turn1.cfg: error: is layer 'n (turn 2 of 3)': its output is complete after" in err
+        assert "n-turn2.cfg: error: is layer 'n (turn 2 of 3)': its output is complete after" in err
         assert "network.json" in err
     assert not (build / "y.npy").exists()
