@@ -53,6 +53,19 @@ def table_console() -> Console:
 
 
 @contextlib.contextmanager
+def status(what: str) -> Iterator[None]:
+    """Shows, on a terminal, that something goes on of which nobody knows how long it takes."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    # A copy of stderr, which may be shut meanwhile so that a library keeps its news to itself.
+    with os.fdopen(os.dup(sys.stderr.fileno()), "w") as terminal, Console(file=terminal).status(what):  # fmt: skip
+        yield
+
+
+@contextlib.contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
     """A function that shows how much of `total` is done, on a terminal, once it has taken a second.
 

@@ -39,18 +39,20 @@ def _main(argv: list[str] | None) -> int:
     from cim.codegen.driver import compile_model
     from cim.codegen.quantize import read_calibration
 
-    model = compile_model(
-        path,
-        machine,
-        arguments.sync,
-        arguments.layer,
-        dims,
-        shapes,
-        arguments.host,
-        arguments.mapping,
-        None if arguments.quantize is None else read_calibration(arguments.quantize),
-        arguments.fold,
-    )
+    calibration = None if arguments.quantize is None else read_calibration(arguments.quantize)
+    with console.status(f"reading {path.name}"):
+        model = compile_model(
+            path,
+            machine,
+            arguments.sync,
+            arguments.layer,
+            dims,
+            shapes,
+            arguments.host,
+            arguments.mapping,
+            calibration,
+            arguments.fold,
+        )
     stage = "assembly" if arguments.assembly else "object" if arguments.objects else "image"
     with _progress(len(model.layers)) as advance:
         files = model.files(stage, advance)

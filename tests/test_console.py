@@ -219,3 +219,17 @@ def test_progress_is_silent_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
     with console.progress("emulating", 10) as show:
         assert show is None
+
+
+def test_what_takes_long_is_named_on_a_terminal() -> None:
+    """Also while a library is kept quiet, whose stderr is ours."""
+    code = "import os, time\nfrom cim import console\nwith console.status('reading it'):\n os.close(2)\n time.sleep(0.3)"
+    master, slave = os.openpty()
+    subprocess.run([sys.executable, "-c", code], stderr=slave, check=True)
+    os.close(slave)
+    shown = os.read(master, 4096).decode()
+    os.close(master)
+    assert shown.count("reading it") > 1  # it moves
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stderr == b""
+    )
