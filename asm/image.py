@@ -86,11 +86,12 @@ class LayerDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """What a layer computes, for checking and for the host's conversion of input and output.
 
     `layout` is NCHW (input [N, C, H, W], output [N, K, OH, OW], both without the height in a 1-D
-    convolution) or ROWS (input [..., C], output [..., K]: every row one output vector). `kernel` is KY, KX, C / groups, K. `pads` are top, left, bottom, right. The IFM region holds the padded
+    convolution) or ROWS (input [..., C], output [..., K]: every row one output vector). `kernel` is KY, KX,
+    C / groups, K. `pads` are top, left, bottom, right. The IFM region holds the padded
     image as [H][W][C], the OFM region [OH * OW][K]. One MVM yields `window_height` x `window_width` output vectors.
 
-    Of a folded layer an image is one turn, number `turn` from 0: the cores P_V * hg + vg of the whole layer from the
-    end of the turn before to before its own, `turn_ends[turn]`. Without `turn_ends` there is only one.
+    An image of a folded layer is turn `turn` (from 0): it has the cores `turn_ends[turn - 1]` (0 in the first) to
+    `turn_ends[turn] - 1` of the whole layer, counted P_V * hg + vg. Without `turn_ends` it has all.
     """
 
     name: str

@@ -91,12 +91,13 @@ def compile(  # noqa: A001  (as people would call it)
     quantize: NDArray[Any] | Mapping[str, NDArray[Any]] | None = None,
     fold: bool = False,
 ) -> Program:
-    """Compile a model, a file (ONNX or Keras), a SavedModel folder or one in memory, for a machine: a preset or an `arch.toml`, with `SECTION.KEY=VALUE` settings.
+    """Compile a model for a machine: a file (ONNX or Keras), a SavedModel folder, or one in memory.
 
-    `sync` is the scheme: sequential, linear, cyclic, ring or central; `mapping` is im2col, sdk or vw-sdk. `dims` and `input_shapes` fix symbolic
-    dimensions, `host` names nodes that stay on the host. `quantize` are
-    inputs to calibrate with, one or more along the first axis: a float model is then quantized to int8. With
-    `fold`, the cores of a layer that are more than there are work in later turns. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
+    `arch` is a preset or an `arch.toml`, `settings` are `SECTION.KEY=VALUE`. `sync` is the scheme: sequential, linear,
+    cyclic, ring or central; `mapping` is im2col, sdk or vw-sdk. `dims` and `input_shapes` fix symbolic dimensions, `host`
+    names matrix operators that stay on the host. `quantize` are inputs to calibrate with, one or more along the first
+    axis: a float model is then quantized to int8. With `fold`, the cores of a layer that needs more than the machine has
+    work in several turns. Raises `CimError` for everything that is wrong with the model or does not fit the machine.
     """
     compiled = compile_model(
         model,

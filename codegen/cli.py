@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--fold", action="store_true",
-        help="let the cores of a layer that are more than the machine has work in later turns",
+        help="where a layer needs more cores than the machine has, let them work in several turns",
     )  # fmt: skip
     parser.add_argument(
         "--report",

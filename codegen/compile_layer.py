@@ -141,7 +141,7 @@ def compile_turns(
     reference = _reference(layer, stem)
     made = []
     for turn in turns_of(mapped, available):
-        name = file_stem(f"{stem}-turn{turn.number + 1}", taken) if turn.folded else stem
+        name = file_stem(stem, taken, f"-turn{turn.number + 1}") if turn.folded else stem
         made.append(_compiled(layer, machine, scheme, mode, mapped, turn, name, reference))
     return tuple(made)
 
@@ -181,9 +181,10 @@ def _check_cores(layer: Layer, mapping: Mapping, machine: Machine, available: in
         )
 
 
-def file_stem(name: str, taken: set[str]) -> str:
-    """A layer's name as a file name, made unique; `taken` is extended."""
+def file_stem(name: str, taken: set[str], ending: str = "") -> str:
+    """A layer's name as a file name with an ending, made unique; `taken` is extended."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:LONGEST_STEM] or "layer"
+    plain += ending
     stem, number = plain, 2
     while stem.lower() in taken:
         stem, number = f"{plain}_{number}", number + 1

@@ -146,9 +146,10 @@ def compile_model(
     The model is an ONNX or Keras file, a SavedModel folder, or an ONNX or Keras model in memory.
 
     `layer` picks a single layer by its node's name; `dims` and `input_shapes` fix symbolic dimensions; `host`
-    names nodes that stay on the host; `mapping` is im2col, sdk or vw-sdk; `quantize` are inputs to calibrate a float model with, which is then
-    quantized to int8; with `fold` the cores of a layer that are more than there are work in later turns. Raises `CimError` for a model that cannot be read, a layer that is not there or cannot be mapped, and a
-    layer that does not fit the machine.
+    names matrix operators that stay on the host; `mapping` is im2col, sdk or vw-sdk; `quantize` are inputs to calibrate
+    a float model with, which is then quantized to int8; with `fold` the cores of a layer that needs more than the
+    machine has work in several turns. Raises `CimError` for a model that cannot be read, a layer that is not there or
+    cannot be mapped, and a layer that does not fit the machine.
     """
     if scheme not in SCHEMES:
         raise error(f"unknown scheme '{scheme}'{did_you_mean(scheme, SCHEMES)}")

@@ -169,12 +169,12 @@ class _Emitter(Placed):
 
     def _role(self, tile: Tile, plan: CorePlan, run: Run) -> str:
         """One sentence on whom the outputs come from and go to."""
-        source = "from an earlier turn" if plan.resumes else "first owner"
-        target = "to a later turn" if plan.pauses else "last owner"
-        if not run.first:
-            source = f"from C{tile.hg}_{plan.predecessor}"
-        if not run.last:
-            target = f"to C{tile.hg}_{plan.successor}"
+        source = f"from C{tile.hg}_{plan.predecessor}"
+        target = f"to C{tile.hg}_{plan.successor}"
+        if run.first:
+            source = "from an earlier turn" if plan.resumes else "first owner"
+        if run.last:
+            target = "to a later turn" if plan.pauses else "last owner"
         count = run.stop - run.start
         return f"{count} output{'s' if count > 1 else ''}: {source}, {target}"
 
@@ -188,14 +188,11 @@ class _Emitter(Placed):
             address = _sum(f"ifm + {position}", piece.offset * self.ifm_bytes)
             yield f"load ib[{piece.lo}:{piece.hi}], {address}"
         yield "mvm"
-        if not run.first:
-            if plan.each:
-                yield f"wait {wait}"
-            read = "take" if self.central else "load"
+        if not run.first and plan.each:
+            yield f"wait {wait}"
+        if not run.first or plan.resumes:
+            read = "take" if self.central and not run.first else "load"
             yield f"{read} pb[0:{n}], {self._sums(tile, tile.vg - 1)}"
-            yield "gpeu.add ob, ob, pb"
-        elif plan.resumes:
-            yield f"load pb[0:{n}], {self._sums(tile, tile.vg - 1)}"
             yield "gpeu.add ob, ob, pb"
         elif self.requantization.bias is not None:
             before = tile.channel * tile.copies

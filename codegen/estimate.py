@@ -65,14 +65,16 @@ def estimate(compiled: CompiledLayer, machine: Machine) -> Estimate:
     """The bounds and the prediction of a compiled layer, or of a turn of it, on its machine."""
     bias = requantization(compiled.layer, compiled.mode.mode).bias is not None
     work = [_work(compiled, tile, machine, bias) for tile in compiled.turn.tiles]
-    beats = max(sum(one.reads for one in work), sum(one.writes for one in work))
+    reads, writes = sum(one.reads for one in work), sum(one.writes for one in work)
     core = max((one.cycles for one in work), default=0)
-    bus = beats if machine.bus.topology == "shared" else 0
+    if machine.bus.topology == "per_target":  # CALLs go over channels of their own
+        writes -= compiled.schedule.calls
+    bus = max(reads, writes)
     outputs = compiled.mapping.vectors
     chains = [list(group) for _, group in groupby(work, key=lambda one: one.chain)]
     predicted = 0.0
     if outputs and work:
-        predicted = _predicted(compiled.schedule.scheme, chains, outputs, beats)
+        predicted = _predicted(compiled.schedule.scheme, chains, outputs, bus)
     return Estimate(core, bus, max(round(predicted), core, bus))
 
 

@@ -23,8 +23,8 @@ SCHEMES = ("sequential", "linear", "cyclic", "ring", "central")
 class Run:
     """Outputs start..stop-1 in ascending order.
 
-    `first`: the core is their first owner (no WAIT, adds the bias); `last`: their last owner (activation,
-    OFM, no CALL). `waits` counts the core's WAITs before the run, within its loop's first round.
+    `first`: the core is their first owner in this turn: no WAIT, and it adds the bias unless the chain resumes.
+    `last`: their last owner in this turn: no CALL, and it finishes the output unless the chain pauses. `waits` counts the core's WAITs before the run, within its loop's first round.
     """
 
     start: int
@@ -97,7 +97,7 @@ class CorePlan:
 
 @dataclass(frozen=True)
 class Steps:
-    """Per output vector: its number, whether the core owns it first and last, the WAIT value (0: none)."""
+    """Per output vector: its number, whether the core owns it first and last as in a `Run`, the WAIT value (0: none)."""
 
     output: NDArray[np.int64]
     first: NDArray[np.bool_]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cim.asm.image import Image, digest
 from cim.asm.network_file import Network
 from cim.diagnostics import CimError, Diagnostic, ExitCode, Note, error
+from cim.emulator.errors import SAME_RUN
 from cim.emulator.host import layer_of
 from cim.files import read_bytes
 from cim.isa.reference import reference_output
@@ -43,7 +44,7 @@ def check_layer(image: Image, x: NDArray[Any], y: NDArray[Any]) -> None:
         raise error(
             f"SHA-256 is {digest(model)[:16]}…, {image.path.name} names {layer.reference.digest[:16]}…",
             where=str(path),
-            notes=["compile again, or take all files from the same run"],
+            notes=[SAME_RUN],
         )
     crossbar = (config.machine.core.outputs, config.machine.core.inputs)
     # Rows are one image for the reference, however many of them; images of a convolution it takes at once.

@@ -60,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--max-cycles",
         metavar="N",
         type=_natural,
-        help="stop an inference that takes more bus cycles",
+        help="stop an inference that takes more bus cycles; of a network, a layer or a turn of one",
     )
     parser.add_argument(
         "--check", action="store_true", help="compare the output with the NumPy reference"

@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 
 from cim.diagnostics import CimError, ExitCode
 
+SAME_RUN = (
+    "compile again, or take all files from the same run"  # what to do about files that differ
+)
+
 
 class RunError(CimError):
     """An inference did not finish. `cycle` is that of its last event, `cores` the engine's records of the cores then."""

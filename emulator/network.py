@@ -19,6 +19,7 @@ from cim.asm.read_image import read_image
 from cim.diagnostics import error, usage_error
 from cim.emulator.arrays import npy_bytes, read_npy
 from cim.emulator.check import check_layer, check_network, output_steps
+from cim.emulator.errors import SAME_RUN
 from cim.emulator.host import layer_of
 from cim.emulator.network_stats import (
     NetworkStats,
@@ -40,7 +41,7 @@ Arrays = dict[str, NDArray[Any]]
 class NetworkRun:
     """Outputs by name, the batch as leading dimension, and the runs of each layer's turns, one an image.
 
-    `results` has them by the layer's name and the turn's number, `instructions` counts those executed.
+    `results` has them by the layer's name and the turn's number, from 0; `instructions` counts those executed.
     """
 
     outputs: Arrays
@@ -92,7 +93,7 @@ class LoadedNetwork:
             raise error(
                 f"is of layer '{found}', {self.path.name} has it as layer '{step.name}'",
                 where=str(image.path),
-                notes=["compile again, or take all files from the same run"],
+                notes=[SAME_RUN],
             )
 
     def _session(self, name: str, sha256: str) -> Any:
@@ -102,7 +103,7 @@ class LoadedNetwork:
             raise error(
                 f"SHA-256 is {digest(content)[:16]}…, {self.path.name} names {sha256[:16]}…",
                 where=str(path),
-                notes=["compile again, or take all files from the same run"],
+                notes=[SAME_RUN],
             )
         return onnx_session(content, name)
 
@@ -128,7 +129,7 @@ class LoadedNetwork:
         need([tensor.name for tensor in network.outputs], "the output list")
 
     def instructions(self, inputs: Arrays) -> int:
-        """What the cores execute for these inputs. Raises `CimError` as `run` does."""
+        """Instructions that the cores execute for these inputs, in all images. Raises `CimError` as `run` does."""
         one = 0
         for turns in self.layers.values():
             layer = layer_of(turns[0].image)

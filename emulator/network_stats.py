@@ -15,7 +15,7 @@ from cim.emulator.summary import print_summary
 class NetworkStats(Totals, frozen=True):
     """A layer's figures summed over the layers, which run one after another; `cores` is the largest's.
 
-    A folded layer is there turn by turn.
+    A folded layer is there turn by turn, as "NAME (turn 1 of 3)"; where another layer has that name, one gets an apostrophe.
     """
 
     synchronization: Synchronization

@@ -1,7 +1,7 @@
 """In which order the vertical groups add to an output, where the cores of a layer work in several turns.
 
-A part of the golden reference: NumPy alone, nothing shared with the compiler. spec/machine.md states the rules
-in words. Without turns the whole chain is one part.
+A part of the golden reference: NumPy alone, nothing shared with the compiler. spec/image.md, section 5, states the
+rules in words. Without turns the whole chain is one part.
 """
 
 from __future__ import annotations
@@ -43,9 +43,16 @@ def chain_parts(
 
 
 def _horizontal_groups(layer: Described, crossbar_outputs: int) -> NDArray[np.int64]:
-    """The horizontal group of each output channel: as many of a group of channels as a crossbar has columns for."""
+    """The horizontal group of each output channel: as many of a group of channels as a crossbar has columns for.
+
+    Raises `ValueError` where that is none, or does not make P_H groups.
+    """
     own = layer.kernel[3] // layer.groups
     held = crossbar_outputs // (layer.window_height * layer.window_width)
+    if not held:
+        raise ValueError(
+            f"a window of {layer.window_height} x {layer.window_width} outputs does not fit crossbars with {crossbar_outputs} outputs"
+        )
     group, channel = np.divmod(np.arange(layer.kernel[3]), own)
     found: NDArray[np.int64] = group * -(-own // held) + channel // held
     if found[-1] + 1 != layer.horizontal_groups:

@@ -1,7 +1,7 @@
 """Which vertical group adds which products to which output, where one MVM yields a window of outputs.
 
-A part of the golden reference: NumPy alone, nothing shared with the compiler. spec/machine.md states the rules
-in words. With im2col a window is one output.
+A part of the golden reference: NumPy alone, nothing shared with the compiler. spec/image.md, section 5, states the
+rules in words. With im2col a window is one output.
 """
 
 from __future__ import annotations

@@ -128,21 +128,24 @@ def test_a_report_over_the_model_is_refused(tmp_path, capsys):
 @given(
     st.sampled_from(SCHEMES), st.integers(1, 6), st.integers(1, 9), st.booleans(),
     st.sampled_from([4, 32]), st.sampled_from([1, 100, 1000]), st.sampled_from(["im2col", "vw-sdk"]),
+    st.sampled_from(["shared", "per_target"]),
 )  # fmt: skip
 def test_no_run_is_faster_than_the_estimate(
-    scheme, channels, outputs, has_bias, width, mvm, mapping
+    scheme, channels, outputs, has_bias, width, mvm, mapping, topology
 ):
     constants = {"w": np.ones((outputs, channels, 3, 2), F)}
     if has_bias:
         constants["b"] = np.ones(outputs, F)
     layer = only_layer(imported(operator("Conv", (1, channels, 6, 5), constants)))
     settings_ = ["core.crossbar=8x8", f"bus.width_bytes={width}", f"core.mvm_cycles={mvm}"]
+    settings_.append(f"bus.topology={topology}")
     machine = load_machine("default", settings_)
     compiled = compile_layer(layer, machine, scheme, "one", mapping)
     stats = collect([execute(prepare(compiled.image()))])
     least = estimate(compiled, machine)
     assert least.cycles <= stats.cycles
     assert least.core <= stats.lower_bound.cycles
+    assert least.bus <= stats.lower_bound.cycles
     if mapping == "im2col" and scheme != "sequential":
         assert least.cycles > 0.7 * stats.lower_bound.cycles
 

@@ -261,6 +261,9 @@ def test_names_of_any_kind(tmp_path, capsys, name):
     common = [str(path), "-o", str(build), "--fold", "--set", "core.crossbar=4x4"]
     assert cli.main([*common, "--set", "core.count=2"]) == 0
     assert name[:60] in capsys.readouterr().out  # longer ones are folded
+    (step,) = json.loads((build / "network.json").read_text())["steps"]
+    files = [step["cfg"], *step["later_turns"]]
+    assert [file[-len("-turn1.cfg") :] for file in files] == [f"-turn{n}.cfg" for n in (1, 2, 3)]
     np.save(tmp_path / "x.npy", np.ones((3, 9), F))
     assert emulate([str(build / "network.json"), "--input", str(tmp_path / "x.npy")]) == 0
     assert name[:60] in capsys.readouterr().out

@@ -1,5 +1,6 @@
 """Which parts the chains of a layer in several turns fall into, counted core by core."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -46,6 +47,13 @@ def test_turns_that_are_not_those_of_the_cores(ends):
     layer = layer_of(1, 3, 4)
     with pytest.raises(ValueError, match="are not those of 3 x 2 cores"):
         list(chain_parts(describe(layer, "linear", 3, 2, ends), 2))
+
+
+def test_a_window_that_no_crossbar_holds():
+    layer = layer_of(1, 3, 4)
+    cfg = msgspec.structs.replace(describe(layer, "linear", 3, 2, [5, 6]), window_width=3)
+    with pytest.raises(ValueError, match="a window of 1 x 3 outputs does not fit crossbars with 2"):
+        list(chain_parts(cfg, 2))
 
 
 def test_a_crossbar_that_makes_other_horizontal_groups():
