@@ -38,11 +38,10 @@ def quiet() -> Iterator[None]:
 
     TensorFlow's libraries write of missing GPUs and the like straight to it, whatever their settings are.
     """
-    if os.environ.get("CIM_DEBUG"):
+    kept = None if os.environ.get("CIM_DEBUG") else _copy_of_stderr()
+    if kept is None:
         yield
         return
-    sys.stderr.flush()
-    kept = os.dup(2)
     try:
         with Path(os.devnull).open("wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
@@ -50,6 +49,17 @@ def quiet() -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+
+
+def _copy_of_stderr() -> int | None:
+    """Another file descriptor of stderr, which is flushed; None for a process without stderr."""
+    try:
+        if sys.stderr is None:
+            return None
+        sys.stderr.flush()
+        return os.dup(2)
+    except (OSError, ValueError):  # ValueError: the file object is closed
+        return None
 
 
 @quiet()

@@ -32,8 +32,8 @@ class Fused:
 def fused_activation(graph: Graph, value: str, shape: tuple[int, ...], axis: int) -> Fused:
     """The Relu, LeakyRelu, PRelu, Clip, HardSigmoid or HardSwish that alone uses `value`, else no activation.
 
-    `axis` is the channel axis of the value's `shape`. A HardSigmoid has scale and shift of its own. A HardSwish may
-    be one operator, or the arithmetic that it stands for.
+    `axis` is the channel axis of the value's `shape`. A HardSigmoid has scale and shift of its own, and a clip those
+    of the arithmetic behind it. A HardSwish may be one operator, or the arithmetic that it stands for.
     """
     node = graph.sole_consumer(value)
     found = (
@@ -45,7 +45,7 @@ def fused_activation(graph: Graph, value: str, shape: tuple[int, ...], axis: int
 
 
 def _one(graph: Graph, node: Node, value: str, shape: tuple[int, ...], axis: int) -> Fused | None:
-    """The activation that one node is, and for a clip the factor behind it."""
+    """The activation that one node is, and for a clip the arithmetic behind it."""
     if node.input(0) != value:
         return None
     scale, shift = 1.0, 0.0
@@ -61,10 +61,10 @@ def _one(graph: Graph, node: Node, value: str, shape: tuple[int, ...], axis: int
     if activation is None or not np.isfinite([scale, shift]).all():
         return None
     fused = Fused(activation, (node,), node.outputs[0], scale, shift)
-    return _scaled(graph, fused, shape, axis) if activation.kind == "clip" else fused
+    return _with_arithmetic(graph, fused, shape, axis) if activation.kind == "clip" else fused
 
 
-def _scaled(graph: Graph, clip: Fused, shape: tuple[int, ...], axis: int) -> Fused:
+def _with_arithmetic(graph: Graph, clip: Fused, shape: tuple[int, ...], axis: int) -> Fused:
     """A clip that takes in arithmetic behind it, as in the Clip(x + 3, 0, 6) / 6 of a hard sigmoid.
 
     Factor and addend must be one number each for all channels, and the factor positive.

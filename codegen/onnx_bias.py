@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cim.codegen.onnx_geometry import Geometry
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import required_constant, row_vector
-from cim.codegen.onnx_reasons import NotMappedError, NotQuantizedError, shown
+from cim.codegen.onnx_reasons import NotMappedError, OnlySumsError, shown
 
 INT32 = np.iinfo(np.int32)
 FLOAT = np.dtype(np.float32)
@@ -44,7 +44,7 @@ def integer_bias(
     """A bias times `beta` in units of x_scale * w_scale (and of alpha, if that is in w_scale), int32 [K].
 
     A bias with other scales, or a float one, is converted if the numbers that it stands for stay what they are (to
-    float32 rounding); else `InexactBiasError`. Raises `NotQuantizedError` for what is no one constant per channel of a
+    float32 rounding); else `InexactBiasError`. Raises `OnlySumsError` for what is no one constant per channel of a
     matrix product, or is computed at run time: it is added to floats.
     """
     node = graph.producer.get(value)
@@ -71,9 +71,9 @@ def integer_bias(
 
 
 def _constant_bias(graph: Graph, value: str) -> NDArray[Any]:
-    """The array of a bias; `NotQuantizedError` for one that is computed at run time."""
+    """The array of a bias; `OnlySumsError` for one that is computed at run time."""
     if not graph.is_constant(value):
-        raise NotQuantizedError(f"bias '{value}'", "computed at run time", "constant")
+        raise OnlySumsError(f"bias '{value}'", "computed at run time", "constant")
     return required_constant(graph, value, "bias")
 
 
@@ -93,10 +93,10 @@ def _along(numbers: NDArray[Any], node: Node, sizes: tuple[int, ...]) -> NDArray
 
 
 def same_rows(numbers: NDArray[Any], rows: tuple[int, ...]) -> NDArray[Any]:
-    """What a bias adds to every row. Raises `NotQuantizedError` where the rows of a product differ."""
+    """What a bias adds to every row. Raises `OnlySumsError` where the rows of a product differ."""
     row = row_vector(numbers, rows)
     if row is None:
-        kind = NotQuantizedError if len(rows) > 1 else NotMappedError
+        kind = OnlySumsError if len(rows) > 1 else NotMappedError
         found = f"different from row to row (shape {shown(numbers.shape)})"
         raise kind("bias", found, "one row vector")
     return row

@@ -95,7 +95,8 @@ def qgemm(graph: Graph, node: Node) -> Replacement | None:
         if not turn_a:
             return None
         inputs[0] = turned(made, inputs[0])
-        made.add("QGemm", inputs, node.outputs[0], node.name, "com.microsoft", alpha=alpha, transA=0, transB=int(turn_b))  # fmt: skip
+        y = made.add("QGemm", inputs, node.name, "com.microsoft", alpha=alpha, transA=0, transB=int(turn_b))  # fmt: skip
+        made.end(y, node.outputs[0])
         return made
     scales = [graph.constant(inputs[i]) for i in (1, 4)]
     if scales[0] is None or scales[1] is None:

@@ -34,6 +34,7 @@ def _first(*rewriters: Rewriter) -> Rewriter:
 # Done before the others: which layer a convolution becomes depends on what follows it.
 MOVES: dict[str, Rewriter] = {"Squeeze": squeeze_later}
 
+# Every matrix operator is here.
 REWRITERS: dict[str, Rewriter] = {
     "Conv": _first(unpadded, unquantized),
     "ConvInteger": unpadded,

@@ -156,7 +156,7 @@ class Graph:
         return TensorType(_dtype(info.type.tensor_type.elem_type), fixed_shape(info))
 
     def unused(self, name: str) -> str:
-        """`name`, or something like it, that no node or value of the model has and that was not given before."""
+        """`name`, or something like it, that no node or value has, nor had in `given`, and that was not given before."""
         while name in self._taken:
             name += "_"
         self._taken.add(name)
@@ -164,9 +164,9 @@ class Graph:
 
     @cached_property
     def _taken(self) -> set[str]:
-        values = {name for node in self._every for name in (*node.proto.input, *node.proto.output)}
-        named = {node.name for node in self._every}
-        return values | named | set(self.initializers) | set(self._values) | {""}
+        given = _named(self.given.graph.node)
+        names = {node.name for node in (*self._every, *given)} | set(self._values) | {""}
+        return names.union(_names_in(self.model.graph), _names_in(self.given.graph))
 
     def declare(self, value: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         """Say what a value is that no node of the model makes, but a layer or host node that was added."""
@@ -233,6 +233,17 @@ def _subgraphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
             yield attribute.g
         elif attribute.type == onnx.AttributeProto.GRAPHS:
             yield from attribute.graphs
+
+
+def _names_in(graph: onnx.GraphProto) -> Iterator[str]:
+    """Every name of a node or value in a graph and in the subgraphs of its nodes."""
+    yield from (value.name for value in (*graph.input, *graph.output))
+    yield from (tensor.name for tensor in graph.initializer)
+    yield from (tensor.values.name for tensor in graph.sparse_initializer)
+    for node in graph.node:
+        yield from (node.name, *node.input, *node.output)
+        for inner in _subgraphs(node):
+            yield from _names_in(inner)
 
 
 def _free_names(graph: onnx.GraphProto) -> Iterator[str]:

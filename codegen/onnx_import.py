@@ -67,7 +67,7 @@ def import_model(
 ) -> Imported:
     """Read a model, from a file or from memory, and find the layers that the CIM cores can run.
 
-    `host` names nodes that stay on the host. `dims` fixes symbolic dimensions (`--dim`), `input_shapes` inputs
+    `host` names matrix operators that stay on the host. `dims` fixes symbolic dimensions (`--dim`), `input_shapes` inputs
     (`--input-shape`). `narrow` is for machines with narrow partial sums, whose layers cannot give int32. Raises
     `CimError` as `load_graph` does; a node that cannot be mapped is no error.
     """

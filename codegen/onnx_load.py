@@ -32,10 +32,11 @@ def load_graph(
 ) -> Graph:
     """Read a model from its file, or take one that is in memory, which stays as it is.
 
-    `host` names nodes that stay on the host. `dims` gives values to symbolic dimensions, `input_shapes` whole
-    shapes to inputs. A symbolic first dimension that neither fixes is 1. Raises `CimError` for a file that
-    cannot be read, is no ONNX, has another opset, lacks its external data or fails the ONNX checker, for names
-    that the model does not have, and for every dimension that is still unknown.
+    `host` names matrix operators that stay on the host. `dims` gives values to symbolic dimensions,
+    `input_shapes` whole shapes to inputs. A symbolic first dimension that neither fixes is 1. Raises `CimError`
+    for a file that cannot be read, is no ONNX, has another opset, lacks its external data or fails the ONNX
+    checker, for names that the model does not have or that are no matrix operator's, and for every dimension
+    that is still unknown.
     """
     if isinstance(source, onnx.ModelProto):
         name = source.graph.name or "model"
@@ -57,7 +58,7 @@ def build_graph(
 ) -> Graph:
     """The graph of a checked model, which is changed; `path` names it in messages.
 
-    Raises `CimError` as `load_graph` does for shapes, and for a name in `host` that no node has.
+    Raises `CimError` as `load_graph` does for shapes, and for a name in `host` that is no matrix operator's.
     """
     _drop_constant_inputs(model)
     model = _infer(_fix_shapes(model, path, dims, input_shapes), path)
@@ -89,17 +90,19 @@ def with_more_on_host(graph: Graph, host: Mapping[str, Why]) -> Graph:
 
 
 def _require_nodes(graph: Graph) -> None:
-    """Every name in `host` must be a node's."""
-    names = [node.name for node in graph.nodes]
-    unknown = sorted(set(graph.host).difference(names))
-    if unknown:
-        raise CimError(
-            Diagnostic(
-                f"--host names '{name}', the model has no such node{did_you_mean(name, names)}",
-                where=graph.path,
-            )
-            for name in unknown
-        )
+    """Every name in `host` must be a matrix operator's; other nodes follow their layer, or run on the host anyway."""
+    operators = {node.name: node.operator for node in graph.nodes}
+    problems = []
+    for name in sorted(graph.host):
+        if name not in operators:
+            wrong = f"the model has no such node{did_you_mean(name, operators)}"
+        elif operators[name] not in REWRITERS:
+            wrong = f"a {operators[name]}, must be a matrix operator: {', '.join(REWRITERS)}"
+        else:
+            continue
+        problems.append(Diagnostic(f"--host names '{name}', {wrong}", where=graph.path))
+    if problems:
+        raise CimError(problems)
 
 
 def parse_model(content: bytes, path: str, folder: str) -> onnx.ModelProto:

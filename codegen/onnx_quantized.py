@@ -24,7 +24,7 @@ from cim.codegen.onnx_operands import (
     required_constant,
     without_zeros,
 )
-from cim.codegen.onnx_reasons import NotMappedError, NotQuantizedError, shown
+from cim.codegen.onnx_reasons import NotMappedError, OnlySumsError, shown
 
 BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 INT32 = np.iinfo(np.int32)
@@ -101,7 +101,7 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
             if alpha == beta == 1:
                 raise
             # Quantizers give a bias the scale x_scale * w_scale, whose multiples alpha and beta seldom leave whole.
-            raise NotQuantizedError(why.subject, why.found, why.accepted) from why
+            raise OnlySumsError(why.subject, why.found, why.accepted) from why
     output = Output(
         quantize.outputs[0],
         _scale(graph, quantize.input(1), "y_scale"),
@@ -112,7 +112,7 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
 
 
 def _finite(node: Node, name: str) -> float:
-    """Alpha or beta of a Gemm."""
+    """Alpha or beta of a Gemm. Raises `NotMappedError` where it is not finite."""
     number = float(node.attribute(name, 1.0))
     if not np.isfinite(number):
         raise NotMappedError(name, number, "finite")
@@ -304,7 +304,7 @@ def _quantize_node(graph: Graph, value: str) -> Node:
         found = f"used by {node.operator} '{node.name}'"
     else:
         found = f"used {len(graph.consumers(value))} times"
-    raise NotQuantizedError(f"value '{value}'", found, "used by one QuantizeLinear alone")
+    raise OnlySumsError(f"value '{value}'", found, "used by one QuantizeLinear alone")
 
 
 def _scale(graph: Graph, value: str, role: str) -> np.float32:

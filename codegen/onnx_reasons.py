@@ -18,7 +18,8 @@ ON_HOST = Why("it", "asked for on the host (--host)", "left to the cores")
 INT32_OUTPUT = Why(
     "what its layer gives",
     "int32",
-    "8-bit where partial sums are narrow (core.partial_sum), as with a QuantizeLinear right behind it",
+    "8-bit where partial sums are narrow (core.partial_sum), as of a QLinear operator, "
+    "or of dequantized operands with a QuantizeLinear right behind",
 )
 
 
@@ -32,8 +33,8 @@ class NotMappedError(Exception):
         super().__init__(f"{subject} is {found}, must be {accepted}")
 
 
-class NotQuantizedError(NotMappedError):
-    """A layer of quantized operands whose result is not quantized at once."""
+class OnlySumsError(NotMappedError):
+    """Of a layer of quantized operands only the integer sums can be on the cores: what follows them is computed in float."""
 
 
 @dataclass(frozen=True)

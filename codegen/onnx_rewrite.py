@@ -39,11 +39,10 @@ class Replacement:
         return name
 
     def add(
-        self, operator: str, inputs: Iterable[str], output: str = "", name: str = "", domain: str = "",
-        **attributes: Any,
+        self, operator: str, inputs: Iterable[str], name: str = "", domain: str = "", **attributes: Any
     ) -> str:  # fmt: skip
-        """Adds a node; the name of what it makes, `output` or a new one."""
-        output = output or self._fresh(operator)
+        """Adds a node; the name of what it makes, a new one. Its own name is `name`, or the same new one."""
+        output = self._fresh(operator)
         made = helper.make_node(operator, list(inputs), [output], name or output, domain=domain, **attributes)  # fmt: skip
         self.nodes.append(made)
         return output

@@ -117,7 +117,8 @@ def conv_transpose(graph: Graph, node: Node) -> Replacement:
     else:
         x = _spread(made, x, x_shape, axes)
     inputs = [x, flipped, *([node.input(2)] if node.input(2) else [])]
-    made.add("Conv", inputs, node.outputs[0], node.name, **attributes)
+    y = made.add("Conv", inputs, node.name, **attributes)
+    made.end(y, node.outputs[0])
     return made
 
 

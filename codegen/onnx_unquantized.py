@@ -14,7 +14,7 @@ import onnx
 from cim.codegen.onnx_geometry import geometry_of
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_quantized import qdq_layer, weight_numbers
-from cim.codegen.onnx_reasons import NotMappedError, NotQuantizedError
+from cim.codegen.onnx_reasons import NotMappedError, OnlySumsError
 from cim.codegen.onnx_rewrite import Replacement
 
 KEPT = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -30,7 +30,7 @@ def unquantized(graph: Graph, node: Node) -> Replacement | None:
         return _product(graph, node)
     try:
         qdq_layer(graph, node)
-    except NotQuantizedError:
+    except OnlySumsError:
         pass
     except NotMappedError:
         return None  # which the importer reports
@@ -115,5 +115,6 @@ def _product(graph: Graph, node: Node) -> Replacement | None:
         )
     sums = made.add("MatMulInteger", [*inputs, *zeros], name=node.name)
     floats = made.add("Cast", [sums], to=onnx.TensorProto.FLOAT)
-    made.add("Mul", [floats, made.constant(factor, "factor")], node.outputs[0])
+    y = made.add("Mul", [floats, made.constant(factor, "factor")])
+    made.end(y, node.outputs[0])
     return made

@@ -9,6 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from cim.asm.image import LayerDescription, Reference
+from cim.codegen.onnx_forms import REWRITERS
+from cim.codegen.onnx_graph import Node
 from cim.codegen.onnx_import import Imported, LayerUnit, import_graph, import_model
 from cim.codegen.onnx_load import build_graph, parse_model
 from cim.codegen.partition import LayerStep, partition
@@ -24,9 +26,8 @@ ELEMENTS = {
     np.dtype(np.int32): TensorProto.INT32,
     np.dtype(np.int64): TensorProto.INT64,
 }
-MATRIX = {  # operators that run on the cores
-    "Conv", "ConvInteger", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger", "QLinearConv", "QLinearMatMul",
-}  # fmt: skip
+
+MATRIX = frozenset(REWRITERS)  # operators that run on the cores
 
 
 def table1_layer(row):
@@ -73,13 +74,13 @@ def save(made, folder, name="model.onnx"):
     return path
 
 
-def imported(made, folder=None, **kwargs):
+def imported(made, folder=None, host=(), **kwargs):
     """Import a model, through a file where a folder is given."""
     if folder is None:
         content = made.SerializeToString()
-        graph = build_graph(parse_model(content, "m.onnx", "."), "m.onnx", {}, {})
+        graph = build_graph(parse_model(content, "m.onnx", "."), "m.onnx", {}, {}, host)
         return import_graph(graph, **kwargs)
-    return import_model(save(made, folder), **kwargs)
+    return import_model(save(made, folder), host=host, **kwargs)
 
 
 def only_layer(found: Imported):
@@ -222,14 +223,65 @@ def close(found, expected):
 
 
 def on_cores(made, feeds, layers=None):
-    """The outputs; no matrix operator may have stayed on the host."""
-    assert not MATRIX.intersection(
-        text.split(" ")[0] for text in reasons(imported(made)).values()
-    ), reasons(imported(made))
+    """The outputs; no matrix operator may have stayed on the host, and nodes may have any names."""
+    refused = reasons(imported(made))
+    assert not MATRIX.intersection(text.split(" ")[0] for text in refused.values()), refused
+    check_names(made)
     found, made_layers = run_whole(made, feeds)
     if layers is not None:
         assert len(made_layers) == layers
     return found[0]
+
+
+def namings(made):
+    """Names for all nodes that others could be taken for: of their own and of other values, and such as rewriting makes."""
+    nodes = made.graph.node
+    outputs = [node.output[0] for node in nodes]
+    yield outputs
+    yield [*outputs[1:], outputs[0]]
+    yield [*outputs[-1:], *outputs[:-1]]
+    yield ["" for _ in nodes]
+    yield ["same" for _ in nodes]
+    found = imported(made).graph
+    names = (name for node in found.nodes for name in (node.name, *node.proto.input, *node.outputs))
+    fresh = [*dict.fromkeys(name for name in names if name.startswith(tuple(found.origins)))]
+    others = [node for node in nodes if node.op_type not in MATRIX]
+    if len(fresh) >= len(others):
+        given = iter(fresh)
+        yield [node.name if node.op_type in MATRIX else next(given) for node in nodes]
+
+
+def check_names(made):
+    """Layers, reasons and what is asked for on the host are nodes of the model, whatever these are called."""
+    count = len(imported(made).layers)
+    for names in namings(made):
+        renamed = onnx.ModelProto()
+        renamed.CopyFrom(made)
+        for node, name in zip(renamed.graph.node, names, strict=True):
+            node.name = name
+        found = imported(renamed)
+        assert len(found.layers) == count
+        for name in _matrix_names(found):
+            assert "asked for on the host" in reasons(imported(renamed, host=[name]))[name]
+            _matrix_names(imported(renamed, host=[name]))
+        _matrix_names(imported(renamed, narrow=True))
+
+
+def _matrix_names(found):
+    """The matrix operators of the model; each has layers, all of other names, or is on the host as it is."""
+    nodes = (Node(proto.name, proto) for proto in found.graph.named_model().graph.node)
+    matrix = {node.name: node.operator for node in nodes if node.operator in MATRIX}
+    layers = [layer.name for layer in found.layers]
+    assert len(set(layers)) == len(layers)
+    on_cores = {found.graph.origins.get(name, name) for name in layers}
+    on_host = {
+        unit.node.name: unit.node.operator
+        for unit in found.units
+        if not isinstance(unit, LayerUnit) and unit.node.operator in MATRIX
+    }
+    assert on_host.items() <= matrix.items()
+    assert on_cores == matrix.keys() - on_host.keys()
+    return list(matrix)
 
 
 def requantized(sums, factor, zero_point, dtype):

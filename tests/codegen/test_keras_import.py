@@ -1,5 +1,6 @@
 """Keras models in every form: the numbers are Keras's own, and what is wrong is said."""
 
+import shlex
 import subprocess
 import sys
 
@@ -178,6 +179,25 @@ def test_quantizing_is_silent(capfd):
     np.testing.assert_allclose(y, made(x).numpy(), atol=0.1)
 
 
+@pytest.mark.parametrize("how", ["None", "closed", "2>&-"])
+def test_without_stderr_models_are_read_all_the_same(how, model, tmp_path):
+    """As in a process without a console, or with the file descriptor closed."""
+    model.save(tmp_path / "m.keras")
+    lines = {"None": "sys.stderr = None", "closed": "sys.stderr.close()", "2>&-": ""}
+    code = (
+        "import sys\n"
+        "from cim.codegen.keras_import import keras_to_onnx\n"
+        f"{lines[how]}\n"
+        "print(len(keras_to_onnx('m.keras', {}).graph.output))\n"
+    )
+    command = shlex.join([sys.executable, "-W", "ignore", "-c", code])
+    shell = f"{command} 2>&-" if how == "2>&-" else command
+    done = subprocess.run(
+        shell, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
 def test_unknown_sizes_are_asked_for_and_given():
     inputs = keras.Input((None, 5, 2), name="wide")
     model = randomized(keras.Model(inputs, keras.layers.Conv2D(3, 2)(inputs), name="open"))
@@ -275,7 +295,6 @@ def grouped(rank, how):
 @pytest.mark.parametrize("how", ["sequential", "functional", "file"])
 def test_convolutions_with_groups_are_layers_with_groups(rank, how, tmp_path):
     """Keras compiles them by XLA, which the conversion goes without; afterwards functions are compiled again."""
-    tensorflow = pytest.importorskip("tensorflow")
     model = grouped(rank, how)
     source = model
     if how == "file":
@@ -283,7 +302,7 @@ def test_convolutions_with_groups_are_layers_with_groups(rank, how, tmp_path):
         model.save(source)
     data = np.random.default_rng(3).normal(size=(2, *model.input_shape[1:])).astype(np.float32)
     program = cim.compile(source, settings=SMALL)
-    assert not tensorflow.config.functions_run_eagerly()
+    assert not tf.config.functions_run_eagerly()
     run = program.run(data, check=True)
     want = np.asarray(model(data, training=False))
     np.testing.assert_allclose(run.outputs[program.outputs[0]], want, rtol=1e-4, atol=1e-5)
@@ -301,11 +320,10 @@ def test_convolutions_with_groups_in_a_saved_model_folder(tmp_path):
 
 def test_functions_that_branch_on_values_are_traced_on_their_own():
     """Without groups nothing is inlined, and TensorFlow's own conversion of `if` still works."""
-    tensorflow = pytest.importorskip("tensorflow")
 
-    @tensorflow.function
+    @tf.function
     def halved_where_large(x):
-        if tensorflow.reduce_sum(x) > 0:
+        if tf.reduce_sum(x) > 0:
             return x / 2
         return x
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from cim.diagnostics import CimError
-from tests.codegen.models import imported, model, reasons, run, run_whole, value
+from tests.codegen.models import check_names, imported, model, reasons, run, run_whole, value
 
 F = np.float32
 
@@ -56,6 +56,7 @@ def test_qgemm(dtype, turn_a, turn_b, c_shape, has_y, per_channel, alpha, seed):
     if has_y and c_shape in ((4, 5), (4, 1)):
         assert "different from row to row" in reasons(imported(made))["n"]
         return
+    check_names(made)
     found, layers = run_whole(made, {"x": given_x})
     assert len(layers) == 1
     factor = F(0.5) * (ws * F(alpha))

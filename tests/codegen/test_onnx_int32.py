@@ -14,6 +14,7 @@ from cim.diagnostics import CimError
 from cim.isa.machine import load_machine
 from tests.codegen.models import (
     MATRIX,
+    check_names,
     imported,
     model,
     on_cores,
@@ -37,7 +38,7 @@ def keeps_its_own_form(found):
     """Every matrix operator on the host is a node of the model, with the same inputs, outputs and attributes."""
     given_nodes = {node.name: node for node in found.graph.named_model().graph.node}
     for unit in found.units:
-        if not isinstance(unit, LayerUnit) and unit.node.operator.split(".")[-1] in MATRIX | {"QGemm"}:  # fmt: skip
+        if not isinstance(unit, LayerUnit) and unit.node.operator in MATRIX:
             assert unit.node.proto == given_nodes[unit.node.name]
 
 
@@ -46,6 +47,7 @@ def for_narrow(made, feeds):
     found = imported(made, narrow=True)
     assert all(layer.quantization.y_scale is not None for layer in found.layers)
     keeps_its_own_form(found)
+    check_names(made)
     wide = {layer.name for layer in imported(made).layers if layer.quantization.y_scale is not None}
     assert {layer.name for layer in found.layers} == wide
     for got, want in zip(run_whole(made, feeds, narrow=True)[0], run(made, feeds), strict=True):

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import cim
+from cim.codegen.onnx_forms import REWRITERS
+from cim.codegen.onnx_import import RECOGNIZED
 from cim.diagnostics import CimError
 from tests.codegen.models import (
     close,
@@ -19,6 +21,7 @@ from tests.codegen.models import (
     run,
     run_whole,
     value,
+    with_shapes,
 )
 
 F = np.float32
@@ -511,6 +514,26 @@ def test_nodes_that_are_asked_for_on_the_host(tmp_path):
         CimError, match="--host names 'tow', the model has no such node; did you mean 'two'"
     ):
         imported(made, tmp_path, host=["tow"])
+
+
+@pytest.mark.parametrize("op", ["Relu", "MaxPool", "Squeeze"])
+def test_what_is_no_matrix_operator_cannot_be_asked_for_on_the_host(op):
+    """It would be part of a layer all the same, or is on the host anyway."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], "conv"),
+        helper.make_node(op, ["a"], ["y"], "other", **({"kernel_shape": [1, 1]} if op == "MaxPool" else {})),
+    ]  # fmt: skip
+    made = with_shapes(
+        model(nodes, [value("x", F, (1, 1, 3, 1))], [value("y", F, None)], {"w": np.ones((1, 1, 1, 1), F)})
+    )  # fmt: skip
+    with pytest.raises(CimError) as caught:
+        imported(made, host=["other", "unknown", "conv"])
+    texts = [diagnostic.message for diagnostic in caught.value.diagnostics]
+    assert texts == [
+        f"--host names 'other', a {op}, must be a matrix operator: {', '.join(REWRITERS)}",
+        "--host names 'unknown', the model has no such node",
+    ]
+    assert set(REWRITERS) == set(RECOGNIZED)
 
 
 def test_the_model_that_is_compared_with_is_the_given_one():

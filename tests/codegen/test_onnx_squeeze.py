@@ -6,7 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from tests.codegen.models import close, imported, model, on_cores, reasons, run, run_whole, value
+from tests.codegen.models import (
+    check_names,
+    close,
+    imported,
+    model,
+    on_cores,
+    reasons,
+    run,
+    run_whole,
+    value,
+)
 
 F = np.float32
 OPERATORS = [
@@ -115,6 +125,7 @@ def test_any_operators_behind_a_squeeze(case):
     """Against onnxruntime: constants of every shape that broadcasts, and values in between that others see."""
     made, outputs = case
     whole = made.model(outputs)
+    check_names(whole)
     found, _ = run_whole(whole, {"x": made.x})
     for got, want in zip(found, run(whole, {"x": made.x}), strict=True):
         close(got, want)
