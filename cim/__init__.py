@@ -21,3 +21,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(api, name)
     raise AttributeError(f"module 'cim' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """Also what is not imported yet."""
+    return sorted({*globals(), *__all__})

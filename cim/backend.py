@@ -10,6 +10,7 @@ compiled when `run` gives them.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -110,13 +111,17 @@ class CimBackend(Backend):  # type: ignore[misc]
     machine: Mapping[str, Any] = {}
 
     @classmethod
-    def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> CimRep:
-        """A model ready to run; `kwargs` are those of `cim.compile`: arch, settings, sync and so on.
+    def prepare(
+        cls, model: onnx.ModelProto | str | os.PathLike[str], device: str = "CPU", **kwargs: Any
+    ) -> CimRep:
+        """A model, in memory or a file, ready to run; `kwargs` are those of `cim.compile`: arch, settings, sync and so on.
 
         Models older than opset 7 are converted to it. Raises `CimError` for another device.
         """
         if not cls.supports_device(device):
             raise error(f"there is no device '{device}', only CPU, on which the emulator runs")
+        if isinstance(model, str | os.PathLike):
+            model = onnx.load(model)
         onnx.checker.check_model(model)
         own = [o.version for o in model.opset_import if o.domain in STANDARD_DOMAINS]
         if own and own[0] < OLDEST_OPSET:

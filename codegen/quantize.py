@@ -92,9 +92,9 @@ def _feeds(graph: Graph, calibration: NDArray[Any] | Arrays) -> Iterator[dict[st
         )  # fmt: skip
     counts: list[int] = []
     for name in graph.inputs:
-        known, array = graph.type(name), arrays.get(name)
-        if array is None:
+        if name not in arrays:
             raise error(f"nothing to calibrate input '{name}' with", where=graph.path)
+        known, array = graph.type(name), np.asarray(arrays[name])
         shape = known.shape or (1,)
         fits = array.shape[1:] == shape[1:] and len(array) and len(array) % shape[0] == 0
         if array.dtype != known.dtype or not fits:
@@ -102,6 +102,10 @@ def _feeds(graph: Graph, calibration: NDArray[Any] | Arrays) -> Iterator[dict[st
                 f"input '{name}' is calibrated with {'x'.join(map(str, array.shape))} {array.dtype}, must be one or more times "
                 f"{'x'.join(map(str, shape))} {known.dtype} along the first axis", where=graph.path,
             )  # fmt: skip
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise error(
+                f"what input '{name}' is calibrated with has NaN or infinity", where=graph.path
+            )
         counts.append(len(array) // shape[0])
     for index in range(min(counts, default=0)):
         yield {

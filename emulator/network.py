@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,26 +11,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cim import console
 from cim.asm.image import Image, digest
 from cim.asm.network_file import HostStep, LayerStep, Network, Tensor, read_network
 from cim.asm.read_image import read_image
-from cim.diagnostics import error, usage_error
-from cim.emulator.arrays import npy_bytes, read_npy
+from cim.diagnostics import error
 from cim.emulator.check import check_layer, check_network, output_steps
 from cim.emulator.errors import SAME_RUN
-from cim.emulator.host import layer_of
+from cim.emulator.host import input_hints, layer_of
 from cim.emulator.network_stats import (
     NetworkStats,
     network_stats,
-    print_network_summary,
 )
 from cim.emulator.prepare import Prepared, prepare
 from cim.emulator.run import Progress, Result, shown_after
 from cim.emulator.settings import timing_machine
-from cim.emulator.stats import Stats, collect, encode_stats
+from cim.emulator.stats import Stats, collect
 from cim.emulator.turns import check_turns, run_turns
-from cim.files import check_outputs, read_bytes, write_all
+from cim.files import read_bytes
 from cim.isa.machine import Machine
 
 Arrays = dict[str, NDArray[Any]]
@@ -41,12 +37,14 @@ Arrays = dict[str, NDArray[Any]]
 class NetworkRun:
     """Outputs by name, the batch as leading dimension, and the runs of each layer's turns, one an image.
 
-    `results` has them by the layer's name and the turn's number, from 0; `instructions` counts those executed.
+    `results` has them by the layer's name and the turn's number, from 0; `instructions` counts those executed, `runs` the
+    runs of the whole network.
     """
 
     outputs: Arrays
     results: dict[tuple[str, int], list[Result]] = field(default_factory=dict)
     instructions: int = 0
+    runs: int = 0
 
 
 class LoadedNetwork:
@@ -165,6 +163,7 @@ class LoadedNetwork:
                 for tensor in self.network.inputs
             }
             images.append(self._run_one(one, done, check, max_cycles, progress))
+            done.runs += 1
             if reference is not None:
                 check_network(
                     self.network, reference, one, images[-1], self.quantized, str(self.path), steps
@@ -214,6 +213,14 @@ class LoadedNetwork:
                 done.instructions += len(results) * len(turn.program)
         return {tensor.name: values[tensor.name] for tensor in self.network.outputs}
 
+    def checked(self) -> str:
+        """What a run with `check` has compared, in words."""
+        layers = len(self.layers)
+        words = f"{layers} layer{'s agree' if layers != 1 else ' agrees'} with the NumPy reference"
+        if self.narrow:
+            return f"{words}; not the network: onnxruntime does not know narrow partial sums"
+        return f"{words}, and the network with onnxruntime"
+
     def stats(self, done: NetworkRun) -> NetworkStats:
         """The figures of a run: per layer or turn of one, and summed."""
         layers: dict[str, Stats] = {}
@@ -222,7 +229,7 @@ class LoadedNetwork:
             while title in layers:  # a layer may be called like the turn of another
                 title += "'"
             layers[title] = collect(runs)
-        return network_stats(layers, self.network.host)
+        return network_stats(layers, self.network.host, done.runs)
 
 
 def run_session(session: Any, outputs: Sequence[str], feed: Arrays, name: str) -> list[Any]:
@@ -267,64 +274,10 @@ def _batch_of(tensor: Tensor, x: NDArray[Any], where: str) -> int:
     if str(x.dtype) != tensor.dtype or not (x.shape == shape or (batched and len(x))):
         raise error(
             f"input '{tensor.name}' must be {_shown(shape)} {tensor.dtype}, not {_shown(x.shape)} {x.dtype}",
-            where=where,
-        )
+            where=where, notes=input_hints(shape, x, tensor.dtype),
+        )  # fmt: skip
     return len(x) if batched else 1
 
 
 def _shown(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "a scalar"
-
-
-def run_network_command(args: argparse.Namespace) -> int:
-    """`cim-emu network.json`: read everything, run, then write everything."""
-    for option, given in (
-        ("--load", args.load), ("--dump", args.dump), ("--trace", args.trace), ("--vcd", args.vcd),
-        ("--report", args.report), ("--debug", args.debug), ("-x", args.script),
-        ("--timing-only", args.timing_only),
-    ):  # fmt: skip
-        if given:
-            raise usage_error("is for a single layer: give the layer's cfg", option)
-    check_outputs(
-        [
-            *(text.rpartition("=")[2] for text in args.output or ()),
-            *([args.stats] if args.stats else []),
-        ],
-        [args.file, *(text.rpartition("=")[2] for text in args.input or ())],
-    )
-    loaded = LoadedNetwork(args.file, args.settings)
-    names = [tensor.name for tensor in loaded.network.inputs]
-    inputs = dict(_named(text, names) for text in args.input or ())
-    with console.progress("emulating", loaded.instructions(inputs)) as show:
-        done = loaded.run(inputs, args.check, args.max_cycles, show)
-    stats = loaded.stats(done)
-    files: dict[Path, bytes] = {}
-    outputs = [tensor.name for tensor in loaded.network.outputs]
-    for text in args.output or ():
-        name, _, path = text.rpartition("=")
-        name = name or outputs[0]
-        if name not in done.outputs:
-            raise error(f"has no output '{name}'; there are {', '.join(outputs)}", where=args.file)
-        files[Path(path)] = npy_bytes(done.outputs[name])
-    if args.stats:
-        files[Path(args.stats)] = encode_stats(stats)
-    write_all(files)
-    if not args.quiet:
-        print_network_summary(stats)
-    return 0
-
-
-def _named(text: str, names: Sequence[str]) -> tuple[str, NDArray[Any]]:
-    """`X.npy` is the only input, `NAME=X.npy` one of several."""
-    name, equals, path = text.rpartition("=")
-    if not equals:
-        if len(names) != 1:
-            raise error(
-                f"must be NAME=X.npy, the inputs are {', '.join(names)}", where=f"--input {text}"
-            )
-        name = names[0]
-    if name not in names:
-        raise error(
-            f"unknown input '{name}'; there are {', '.join(names)}", where=f"--input {text}"
-        )
-    return name, read_npy(path)

@@ -27,10 +27,18 @@ class NetworkStats(Totals, frozen=True):
     host: list[HostNode]
 
 
-def network_stats(layers: dict[str, Stats], host: list[HostNode]) -> NetworkStats:
-    """The figures of a network; all zero where nothing runs on the cores."""
+def network_stats(layers: dict[str, Stats], host: list[HostNode], runs: int) -> NetworkStats:
+    """The figures of a network that has run so many times; all zero where nothing runs on the cores.
+
+    A convolution of a model with a batch of its own takes that image by image, a product all rows at once; so an entry of
+    `cycles_per_image` is a run of the network, with its whole batch.
+    """
     names = [field.name for field in msgspec.structs.fields(Totals)]
     parts = [{name: getattr(layer, name) for name in names} for layer in layers.values()]
+    for part in parts:
+        images = part["cycles_per_image"]
+        each = len(images) // runs
+        part["cycles_per_image"] = [sum(images[i * each : (i + 1) * each]) for i in range(runs)]
     total = _summed(parts or [_zeros(Totals)])
     least = sum(layer.lower_bound.cycles for layer in layers.values())
     moved = total["bytes"]

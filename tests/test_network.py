@@ -262,7 +262,7 @@ def test_several_inputs_and_outputs_by_name(
     assert cli_emu.main(["build/network.json", "--input", "a.npy"]) == 1
     assert "must be NAME=X.npy, the inputs are a, b" in last_error(capsys)
     assert cli_emu.main([*run[:5], "--output", "z=z.npy"]) == 1
-    assert "has no output 'z'; there are y, c" in last_error(capsys)
+    assert "unknown output 'z'; there are y, c" in last_error(capsys)
 
 
 def test_a_single_layer_by_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
