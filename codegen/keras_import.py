@@ -123,9 +123,8 @@ def _check_operators(made: onnx.ModelProto, where: str) -> None:
     )  # fmt: skip
 
 
-def _erfc(graph: Any, node: Any, name: str, arguments: Any) -> None:
+def _erfc(graph: Any, node: Any, name: str, _arguments: Any) -> None:
     """Erfc, of which TensorFlow makes the GELU, as 1 - Erf, in tf2onnx's graph."""
-    del arguments
     shape, dtype = graph.get_shape(node.output[0]), graph.get_dtype(node.output[0])
     one = np.ones(1, helper.tensor_dtype_to_np_dtype(dtype))
     inputs, outputs = list(node.input), list(node.output)
@@ -158,12 +157,13 @@ def _numbers_as_vectors(graph: Any, nodes: Any) -> Any:
     A number without one, as in the `x + 3` of a hard swish behind a convolution, makes tf2onnx give up moving its
     Transposes, all of them.
     """
-    for node in nodes:
+    for node in (node for node in nodes if node.type in ("Add", "AddV2")):
         for place, source in enumerate(node.inputs):
-            if node.type in ("Add", "AddV2") and source.is_const() and graph.get_rank(source.output[0]) == 0 and graph.get_rank(node.output[0]):  # fmt: skip
-                number = source.get_tensor_value(as_list=False)
-                vector = graph.make_const(f"{node.name}/vector_{place}", number.reshape(1))
-                graph.replace_input(node, source.output[0], vector.output[0], place)
+            number = source.output[0]
+            if source.is_const() and graph.get_rank(number) == 0 and graph.get_rank(node.output[0]):
+                array = source.get_tensor_value(as_list=False).reshape(1)
+                vector = graph.make_const(f"{node.name}/vector_{place}", array)
+                graph.replace_input(node, number, vector.output[0], place)
     return graph.get_nodes()
 
 

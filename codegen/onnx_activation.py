@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,17 +99,28 @@ def _spelled_out(graph: Graph, value: str, shape: tuple[int, ...], axis: int) ->
         line = affine_after(graph, value, shape, axis, start)
         node = graph.sole_consumer(line.value) if line.nodes else start
         clip = None if node is None else _one(graph, node, line.value, shape, axis)
-        if clip is None or clip.activation.kind != "clip" or product.operator != "Mul" or graph.sole_consumer(clip.value) is not product:  # fmt: skip
+        if clip is None or clip.activation.kind != "clip":
+            continue
+        if product.operator != "Mul" or graph.sole_consumer(clip.value) is not product:
             continue
         slope, offset = line.scale * clip.scale, line.shift * clip.scale + clip.shift
         nodes = (*line.nodes, *clip.nodes, product)
-        if _is_hard_swish(slope, offset, clip.activation, np.ones(1)):
-            return Fused(Activation("hard_swish"), nodes, product.outputs[0])
-        last = graph.sole_consumer(product.outputs[0])
-        step = None if last is None else affine_step(graph, last, product.outputs[0], shape, axis)
-        if last is not None and step is not None and not np.any(step[1]) and _is_hard_swish(slope, offset, clip.activation, step[0]):  # fmt: skip
-            return Fused(Activation("hard_swish"), (*nodes, last), last.outputs[0])
+        for factor, behind in _factors_behind(graph, product.outputs[0], shape, axis):
+            if _is_hard_swish(slope, offset, clip.activation, factor):
+                nodes = (*nodes, *behind)
+                return Fused(Activation("hard_swish"), nodes, nodes[-1].outputs[0])
     return None
+
+
+def _factors_behind(
+    graph: Graph, value: str, shape: tuple[int, ...], axis: int
+) -> Iterator[tuple[NDArray[np.float64], tuple[Node, ...]]]:
+    """Factor 1 by no node, and that of the node that alone uses `value`, if it multiplies with constants."""
+    yield np.ones(1), ()
+    node = graph.sole_consumer(value)
+    step = None if node is None else affine_step(graph, node, value, shape, axis)
+    if node is not None and step is not None and not np.any(step[1]):
+        yield step[0], (node,)
 
 
 def _is_hard_swish(

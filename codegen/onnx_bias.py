@@ -47,11 +47,11 @@ def integer_bias(
     float32 rounding); else `InexactBiasError`. Raises `OnlySumsError` for what is no one constant per channel of a
     matrix product, or is computed at run time: it is added to floats.
     """
-    node = graph.producer.get(value)
+    node = graph.dequantize(value)
     channels = geometry.output_shape[-1] if geometry.layout == "ROWS" else geometry.output_shape[1]
     rows = geometry.output_shape if geometry.layout == "ROWS" else (channels,)
     units = np.broadcast_to(unit, (channels,))
-    if node is None or node.operator != "DequantizeLinear":
+    if node is None:
         numbers = same_rows(_constant_bias(graph, value), rows)
         return _converted(numbers.astype(np.float64) * beta, units, "float")
     refuse_blocks(node)

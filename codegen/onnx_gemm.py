@@ -11,7 +11,8 @@ from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_operands import row_vector
 from cim.codegen.onnx_rewrite import Replacement
 
-ELEMENTWISE = ("Relu", "LeakyRelu", "Clip")  # whose other inputs are the same for all elements
+# What a quantized layer can have as its own before the QuantizeLinear, and treats all elements alike.
+ACTIVATIONS = ("Relu", "LeakyRelu", "Clip")
 
 
 def gemm(graph: Graph, node: Node) -> Replacement | None:
@@ -31,7 +32,7 @@ def gemm(graph: Graph, node: Node) -> Replacement | None:
     made = Replacement(graph, node)
     quantized = not graph.is_constant(a if on_left else b)
     if on_left:
-        if quantized and not _is_dequantized(graph, b):
+        if quantized and graph.dequantize(b) is None:
             return None
         return _from_left(made, c, beta, y_shape, quantized)
     turn_a = bool(node.attribute("transA", 0))
@@ -103,15 +104,8 @@ def _is_row(graph: Graph, c: str, y_shape: tuple[int, ...]) -> bool:
 
 def _is_matrix(graph: Graph, value: str) -> bool:
     """A constant, or the DequantizeLinear of one."""
-    source = graph.producer.get(value)
-    if source is not None and source.operator == "DequantizeLinear":
-        value = source.input(0)
-    return graph.is_constant(value)
-
-
-def _is_dequantized(graph: Graph, value: str) -> bool:
-    source = graph.producer.get(value)
-    return source is not None and source.operator == "DequantizeLinear"
+    source = graph.dequantize(value)
+    return graph.is_constant(value if source is None else source.input(0))
 
 
 def _up_to_quantize(graph: Graph, value: str) -> list[Node]:
@@ -124,7 +118,7 @@ def _up_to_quantize(graph: Graph, value: str) -> list[Node]:
         found.append(node)
         if node.operator == "QuantizeLinear":
             return found
-        if node.operator not in ELEMENTWISE:
+        if node.operator not in ACTIVATIONS:
             break
         value = node.outputs[0]
     return []
@@ -135,7 +129,7 @@ def _is_number(graph: Graph, value: str) -> bool:
     return constant is not None and constant.size == 1
 
 
-def _has_axis(graph: Graph, source: Node) -> bool:
+def _has_many_scales(graph: Graph, source: Node) -> bool:
     """Whether a DequantizeLinear has more scales than one, or may have."""
     shape = graph.type(source.input(1)).shape
     return shape is None or int(np.prod(shape)) != 1 or bool(source.attribute("block_size", 0))
@@ -143,8 +137,8 @@ def _has_axis(graph: Graph, source: Node) -> bool:
 
 def turned(made: Replacement, value: str) -> str:
     """A transposed matrix; before its DequantizeLinear, where it has one, so that the layer finds that."""
-    source = made.graph.producer.get(value)
-    if source is None or source.operator != "DequantizeLinear" or _has_axis(made.graph, source):
+    source = made.graph.dequantize(value)
+    if source is None or _has_many_scales(made.graph, source):
         return made.add("Transpose", [value], perm=[1, 0])
     integers = made.add("Transpose", [source.input(0)], perm=[1, 0])
     return made.add("DequantizeLinear", [integers, *source.proto.input[1:]])
@@ -156,11 +150,11 @@ def _turned_addend(made: Replacement, value: str) -> str | None:
     shape = graph.type(value).shape
     if shape is None or len(shape) > 2:
         return None
-    source = graph.producer.get(value)
-    stored = graph.constant(source.input(0)) if source is not None and source.operator == "DequantizeLinear" else None  # fmt: skip
+    source = graph.dequantize(value)
+    stored = None if source is None else graph.constant(source.input(0))
     if source is not None and stored is not None and not source.attribute("block_size", 0):
         axes: dict[str, Any] = {}
-        if _has_axis(graph, source):
+        if _has_many_scales(graph, source):
             if not shape:
                 return None
             axes = {"axis": 1 - (source.attribute("axis", 1) % len(shape) + 2 - len(shape))}

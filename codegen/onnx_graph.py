@@ -130,6 +130,11 @@ class Graph:
         uses = self.consumers(value)
         return uses[0] if len(uses) == 1 and value not in self.outputs else None
 
+    def dequantize(self, value: str) -> Node | None:
+        """The DequantizeLinear that makes a value; None where it is not made by one."""
+        node = self.producer.get(value)
+        return node if node is not None and node.operator == "DequantizeLinear" else None
+
     def is_constant(self, value: str) -> bool:
         """Whether `constant` knows it."""
         return value in self.initializers

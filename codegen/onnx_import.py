@@ -95,9 +95,8 @@ def _refused(found: Imported, narrow: bool) -> dict[str, Why]:
             name, q = unit.layer.name, unit.layer.quantization
             if narrow and q is not None and q.y_scale is None:
                 refused[origins.get(name, name)] = INT32_OUTPUT
-        elif unit.node.name in origins and unit.node.operator in RECOGNIZED:
-            why = unit.reason
-            refused[origins[unit.node.name]] = Why(why.subject, why.found, why.accepted)
+        elif unit.node.name in origins and unit.reason.why is not None:
+            refused[origins[unit.node.name]] = unit.reason.why
     return refused
 
 
@@ -108,8 +107,8 @@ def _units(graph: Graph) -> Imported:
     for node in graph.nodes:
         try:
             match = _recognize(graph, node)
-        except NotMappedError as why:
-            reasons[node] = Reason(node.name, node.operator, why.subject, why.found, why.accepted)
+        except NotMappedError as problem:
+            reasons[node] = Reason(node.name, node.operator, problem.why)
         else:
             if match is not None:
                 matches[node] = match
@@ -142,10 +141,8 @@ def _conv_transpose(graph: Graph, node: Node) -> Match:
 
 
 def _float_or_qdq(graph: Graph, node: Node) -> Match:
-    source = graph.producer.get(node.input(1))
-    if source is not None and source.operator == "DequantizeLinear":
-        return qdq_layer(graph, node)
-    return float_layer(graph, node)
+    quantized = graph.dequantize(node.input(1)) is not None
+    return qdq_layer(graph, node) if quantized else float_layer(graph, node)
 
 
 RECOGNIZED: dict[str, Callable[[Graph, Node], Match]] = {

@@ -23,9 +23,8 @@ def unpadded(graph: Graph, node: Node) -> Replacement | None:
     if bytes(node.attribute("auto_pad", b"NOTSET")) not in (b"NOTSET", b"VALID", b""):
         return None
     x = node.input(0)
-    source = graph.producer.get(x)
-    between = source if source is not None and source.operator == "DequantizeLinear" else None
-    pad = graph.producer.get(between.input(0)) if between is not None else source
+    between = graph.dequantize(x)
+    pad = graph.producer.get(x if between is None else between.input(0))
     if pad is None or pad.operator != "Pad":
         return None
     index = ZERO_POINT[node.operator]

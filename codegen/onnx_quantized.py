@@ -97,11 +97,11 @@ def qdq_layer(graph: Graph, node: Node) -> Match:
         unit = x.scale * weights.scale
         try:
             bias = integer_bias(graph, bias_name, unit, geometry, beta)
-        except InexactBiasError as why:
+        except InexactBiasError as inexact:
             if alpha == beta == 1:
                 raise
             # Quantizers give a bias the scale x_scale * w_scale, whose multiples alpha and beta seldom leave whole.
-            raise OnlySumsError(why.subject, why.found, why.accepted) from why
+            raise OnlySumsError(*inexact.why) from inexact
     output = Output(
         quantize.outputs[0],
         _scale(graph, quantize.input(1), "y_scale"),
@@ -279,9 +279,10 @@ def _require_representable(layer: Layer, q: Quantization) -> None:
 
 
 def _dequantized_input(graph: Graph, value: str) -> Input:
-    node = graph.producer.get(value)
-    if node is None or node.operator != "DequantizeLinear":
-        maker = "a graph input or constant" if node is None else f"made by {node.operator}"
+    node = graph.dequantize(value)
+    if node is None:
+        made_by = graph.producer.get(value)
+        maker = "a graph input or constant" if made_by is None else f"made by {made_by.operator}"
         raise NotMappedError(
             f"input '{value}'", maker, "the output of a DequantizeLinear, as the weights are"
         )

@@ -13,6 +13,9 @@ class Why(NamedTuple):
     found: str
     accepted: str
 
+    def __str__(self) -> str:
+        return f"{self.subject} is {self.found}, must be {self.accepted}"
+
 
 ON_HOST = Why("it", "asked for on the host (--host)", "left to the cores")
 INT32_OUTPUT = Why(
@@ -24,13 +27,11 @@ INT32_OUTPUT = Why(
 
 
 class NotMappedError(Exception):
-    """A matrix operator that the CIM cores cannot run: `subject` is `found`, must be `accepted`."""
+    """A matrix operator that the CIM cores cannot run, and `why`: `subject` is `found`, must be `accepted`."""
 
     def __init__(self, subject: str, found: object, accepted: object) -> None:
-        self.subject = subject
-        self.found = str(found)
-        self.accepted = str(accepted)
-        super().__init__(f"{subject} is {found}, must be {accepted}")
+        self.why = Why(subject, str(found), str(accepted))
+        super().__init__(str(self.why))
 
 
 class OnlySumsError(NotMappedError):
@@ -39,19 +40,14 @@ class OnlySumsError(NotMappedError):
 
 @dataclass(frozen=True)
 class Reason:
-    """The reason for one node. Glue operators (pooling, reshape, softmax) have no `subject`."""
+    """The reason for one node. Glue operators (pooling, reshape, softmax) have no `why`."""
 
     node: str
     operator: str
-    subject: str = ""
-    found: str = ""
-    accepted: str = ""
+    why: Why | None = None
 
     def __str__(self) -> str:
-        who = f"{self.operator} '{self.node}'"
-        if not self.subject:
-            return f"{who}: no matrix with constant weights"
-        return f"{who}: {self.subject} is {self.found}, must be {self.accepted}"
+        return f"{self.operator} '{self.node}': {self.why or 'no matrix with constant weights'}"
 
 
 def shown(shape: tuple[int, ...] | None) -> str:

@@ -16,6 +16,7 @@ from cim.codegen.onnx_rewrite import Replacement
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 # Their constants are broadcast, and get the axes that the Squeeze takes out.
 BROADCAST = ("Add", "Sub", "Mul", "Div", "PRelu")
+# All that work on each element alone and that a float or quantized layer takes in, with the QuantizeLinear behind them.
 # Their other inputs are one number each and stay as they are, as do those of BatchNormalization, along axis 1.
 UNIFORM = ("Relu", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish", "QuantizeLinear")
 

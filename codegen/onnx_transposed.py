@@ -91,9 +91,8 @@ def conv_transpose(graph: Graph, node: Node) -> Replacement:
 
     Raises `NotMappedError` for what the cores cannot do.
     """
-    source = graph.producer.get(node.input(1))
-    quantized = source is not None and source.operator == "DequantizeLinear"
-    stored = source.input(0) if quantized and source is not None else node.input(1)
+    source = graph.dequantize(node.input(1))
+    stored = node.input(1) if source is None else source.input(0)
     weights = graph.constant(stored)
     x_shape = graph.type(node.input(0)).shape
     if weights is None:
@@ -108,7 +107,7 @@ def conv_transpose(graph: Graph, node: Node) -> Replacement:
     axes = axes_of(node, x_shape, weights.shape)
     made = Replacement(graph, node)
     flipped = made.constant(_as_convolution(weights, groups), "weights")
-    if quantized and source is not None:
+    if source is not None:
         flipped = _dequantized(made, source, flipped, weights, groups)
     attributes: dict[str, Any] = {"dilations": [axis.dilation for axis in axes], "group": groups}
     x = node.input(0)
@@ -152,9 +151,9 @@ def _dequantized(
 def _spread(made: Replacement, x: str, shape: tuple[int, ...], axes: list[Axis]) -> str:
     """The input with its zeros; before its DequantizeLinear, where it has one, whose zero point they are."""
     graph = made.graph
-    source = graph.producer.get(x)
+    source = graph.dequantize(x)
     zero: Any = np.float32(0)
-    if source is not None and source.operator == "DequantizeLinear":
+    if source is not None:
         x = source.input(0)
         element = graph.type(x).dtype
         zero = np.zeros((), element)
@@ -172,6 +171,6 @@ def _spread(made: Replacement, x: str, shape: tuple[int, ...], axes: list[Axis])
         longer = made.add("Concat", [x, zeros], axis=number)
         x = made.add("Gather", [longer, made.constant(axis.picks, "picks")], axis=number)
         sizes[number] = len(axis.picks)
-    if source is not None and source.operator == "DequantizeLinear":
+    if source is not None:
         x = made.add("DequantizeLinear", [x, *source.proto.input[1:]])
     return x

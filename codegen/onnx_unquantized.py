@@ -13,18 +13,17 @@ import onnx
 
 from cim.codegen.onnx_geometry import geometry_of
 from cim.codegen.onnx_graph import Graph, Node
-from cim.codegen.onnx_quantized import qdq_layer, weight_numbers
+from cim.codegen.onnx_quantized import BYTES, qdq_layer, weight_numbers
 from cim.codegen.onnx_reasons import NotMappedError, OnlySumsError
 from cim.codegen.onnx_rewrite import Replacement
 
 KEPT = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 def unquantized(graph: Graph, node: Node) -> Replacement | None:
     """Replaces such a node by ConvInteger or MatMulInteger, Cast, Mul and Add; None for any other."""
-    sources = [graph.producer.get(node.input(i)) for i in (0, 1)]
-    if any(source is None or source.operator != "DequantizeLinear" for source in sources):
+    x, w = (graph.dequantize(node.input(i)) for i in (0, 1))
+    if x is None or w is None:
         return None
     if node.operator == "MatMul" and not _is_plain(graph, node):
         return _product(graph, node)
@@ -36,7 +35,6 @@ def unquantized(graph: Graph, node: Node) -> Replacement | None:
         return None  # which the importer reports
     else:
         return None
-    x, w = (source for source in sources if source is not None)
     weights = graph.constant(w.input(0))
     x_scale = graph.constant(x.input(1))
     assert weights is not None  # or there was another reason
