@@ -5,10 +5,10 @@ import onnx
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from cim.codegen.onnx_fold import MOST_ELEMENTS, fold_constants
-from tests.codegen.models import imported, model, only_layer, run, value
+from tests.codegen.models import close, imported, model, only_layer, reasons, run, run_whole, value
 
 F = np.float32
 N = helper.make_node
@@ -110,3 +110,55 @@ def test_no_more_is_made_than_a_layer_may_have(operator, bits):
     made = onnx.shape_inference.infer_shapes(made, data_prop=True)
     assume(size <= 1 << 20 or size > MOST_ELEMENTS)  # what lies between is allowed, and takes time
     assert fold_constants(made) == (size <= MOST_ELEMENTS)
+
+
+# --- Identity and Dropout ---
+
+
+def test_identities_and_dropouts_are_taken_out():
+    """In front of, behind and between operators, of an activation, at graph outputs; values stay the same."""
+    constants = {"w": np.full((2, 2, 1, 1), 2, F), "ratio": F(0.5), "no": np.array(False)}
+    nodes = [
+        N("Identity", ["x"], ["a"]),
+        N("Conv", ["a", "w"], ["b"], "n"),
+        N("Dropout", ["b", "ratio", "no"], ["c", ""]),
+        N("Identity", ["c"], ["d"]),
+        N("Relu", ["d"], ["e"], "act"),
+        N("Identity", ["e"], ["y"]),
+    ]
+    made = model(nodes, [value("x", F, (1, 2, 3, 3))], [value("y", F, (1, 2, 3, 3))], constants)
+    found = imported(made)
+    assert reasons(found) == {}
+    (layer,) = found.layers
+    assert (layer.input_name, layer.output_name, layer.activation.kind) == ("x", "y", "relu")
+
+
+def test_identities_that_must_stay():
+    """From input to output, of a value that is itself an output, and one that a subgraph reads."""
+    inner = helper.make_graph([N("Relu", ["kept"], ["r"])], "inner", [], [value("r", F, (2,))])
+    nodes = [
+        N("Identity", ["x"], ["same"]),
+        N("Relu", ["x"], ["a"], "act"),
+        N("Identity", ["a"], ["b"]),
+        N("Identity", ["a"], ["kept"]),
+        N("If", ["go"], ["y"], then_branch=inner, else_branch=inner),
+    ]
+    inputs = [value("x", F, (2,)), helper.make_tensor_value_info("go", TensorProto.BOOL, ())]
+    outputs = [value(name, F, (2,)) for name in ("same", "a", "b", "y")]
+    made = model(nodes, inputs, outputs)
+    feeds = {"x": np.array([-1, 2], F), "go": np.array(True)}
+    for found, want in zip(run_whole(made, feeds)[0], run(made, feeds), strict=True):
+        close(found, want)
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_a_dropout_in_training_or_with_its_mask_stays(mask):
+    constants = {"ratio": F(0.0), "train": np.array(not mask)}
+    nodes = [
+        N("Dropout", ["x", "ratio", "train"], ["y", "m"] if mask else ["y"], "drop"),
+    ]
+    outputs = [value("y", F, (2,))]
+    if mask:
+        outputs.append(helper.make_tensor_value_info("m", TensorProto.BOOL, (2,)))
+    made = model(nodes, [value("x", F, (2,))], outputs, constants)
+    assert set(reasons(imported(made))) == {"drop"}

@@ -12,6 +12,7 @@ from cim.codegen.compile_layer import compile_layer
 from cim.codegen.onnx_import import LayerUnit
 from cim.diagnostics import CimError
 from cim.isa.machine import load_machine
+from tests.codegen.cases import Quantized, operand_shapes, quantized_gemms
 from tests.codegen.models import (
     MATRIX,
     check_names,
@@ -26,8 +27,6 @@ from tests.codegen.models import (
     save,
     value,
 )
-from tests.codegen.test_onnx_gemm import Quantized, quantized_gemms
-from tests.codegen.test_onnx_rewrite import operand_shapes
 
 F = np.float32
 NARROW = "what its layer gives is int32, must be 8-bit where partial sums are narrow"

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
+from tests.codegen.cases import Chain
 from tests.codegen.models import (
     check_names,
     close,
@@ -22,63 +23,6 @@ F = np.float32
 OPERATORS = [
     "Add", "Sub", "Mul", "Div", "PRelu", "Relu", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish", "BatchNormalization",
 ]  # fmt: skip
-
-
-class Chain:
-    """A convolution, a Squeeze, and nodes behind it as they are appended; `shape` is that behind the Squeeze."""
-
-    def __init__(self, image, kernel, axes, rng, operator="Conv", batch=1, opset=17):
-        self.rng, self.opset = rng, opset
-        channels = 3
-        self.x = rng.normal(size=(batch, 2, *image)).astype(F)
-        shape = (channels, 2, *kernel) if operator == "Conv" else (2, channels, *kernel)
-        grow = 1 if operator == "ConvTranspose" else -1
-        whole = (batch, channels, *(i + grow * (k - 1) for i, k in zip(image, kernel, strict=True)))
-        self.constants = {"w": rng.normal(size=shape).astype(F)}
-        self.nodes = [helper.make_node(operator, ["x", "w"], ["c"], "conv")]
-        if axes is None:
-            self.nodes.append(helper.make_node("Squeeze", ["c"], ["s"], "squeeze"))
-            axes = [i for i, size in enumerate(whole) if size == 1]
-        elif opset < 13:
-            self.nodes.append(helper.make_node("Squeeze", ["c"], ["s"], "squeeze", axes=axes))
-        else:
-            self.constants["axes"] = np.array(axes, np.int64)
-            self.nodes.append(helper.make_node("Squeeze", ["c", "axes"], ["s"], "squeeze"))
-        taken = {axis % len(whole) for axis in axes}
-        self.shape = tuple(size for i, size in enumerate(whole) if i not in taken)
-        self.last = "s"
-
-    def constant(self, array):
-        name = f"k{len(self.constants)}"
-        self.constants[name] = np.asarray(array)
-        return name
-
-    def add(self, operator, inputs=None, **attributes):
-        """Appends a node behind the last one."""
-        name = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, inputs or [self.last], [name], f"{operator}_{name}", **attributes))  # fmt: skip
-        self.last = name
-
-    def add_any(self, operator, operand_shape, first=False):
-        """Appends an operator; a constant that it has is of `operand_shape`."""
-        positive = self.rng.uniform(0.5, 2, operand_shape).astype(F)
-        if operator in ("Add", "Sub", "Mul", "Div"):
-            inputs = [self.last, self.constant(positive)]
-            self.add(operator, inputs[::-1] if first and operator != "Div" else inputs)
-        elif operator == "PRelu":
-            self.add(operator, [self.last, self.constant(positive)])
-        elif operator == "BatchNormalization":
-            four = [self.constant(self.rng.uniform(0.5, 2, self.shape[1]).astype(F)) for _ in range(4)]  # fmt: skip
-            self.add(operator, [self.last, *four])
-        elif operator == "Clip":
-            self.add(operator, [self.last, self.constant(F(-0.5)), self.constant(F(3))])
-        else:
-            self.add(operator)
-
-    def model(self, outputs=()):
-        names = [self.last, *outputs]
-        made = [helper.make_tensor_value_info(n, 1, self.shape) for n in names]
-        return model(self.nodes, [value("x", F, self.x.shape)], made, self.constants, self.opset)
 
 
 @st.composite

@@ -9,8 +9,8 @@ from onnx import helper
 import cim
 from cim.codegen import cli
 from cim.diagnostics import CimError
+from tests.codegen.cases import Chain
 from tests.codegen.models import model, operator, run, save, value
-from tests.codegen.test_onnx_squeeze import Chain
 
 DIGITS = Path(__file__).parents[2] / "examples/digits"
 SMALL = ["core.crossbar=32x32"]
