@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cim import __version__
-from cim.diagnostics import CimError, ExitCode
+from cim.diagnostics import CimError, ExitCode, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,11 +23,25 @@ PIPE_WIDTH = 160
 PROGRESS_AFTER_SECONDS = 1.0
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong and what was probably meant, instead of all options."""
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program with exit code 2."""
+        known = [option for action in self._actions for option in action.option_strings]
+        if found := re.match(r"unrecognized arguments: (\S+)", message):
+            message += did_you_mean(found[1], known)
+        elif found := re.match(r"argument .*invalid choice: '(.*)' \(choose from (.*)\)$", message):
+            message += did_you_mean(found[1], [word.strip("'") for word in found[2].split(", ")])
+        note = f"note: {self.prog} --help lists the options"
+        self.exit(ExitCode.USAGE, f"{self.prog}: error: {message}\n{note}\n")
+
+
 def parser(
     prog: str, description: str, fromfile_prefix_chars: str | None = None
 ) -> argparse.ArgumentParser:
     """An argument parser with the options that all tools have."""
-    made = argparse.ArgumentParser(
+    made = Parser(
         prog=prog,
         description=description,
         allow_abbrev=False,

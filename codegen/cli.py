@@ -117,7 +117,11 @@ def _parser() -> argparse.ArgumentParser:
         help="fix an input's shape",
     )
     parser.add_argument(
-        "--host", action="append", default=[], metavar="NODE", help="leave this node to the host"
+        "--host",
+        action="append",
+        default=[],
+        metavar="NODE",
+        help="leave this matrix operator (Conv, Gemm, MatMul, ...) to the host",
     )
     parser.add_argument(
         "--quantize", metavar="CALIB.npy",

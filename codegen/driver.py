@@ -158,6 +158,8 @@ def compile_model(
     machine = machine or load_machine()
     in_memory = not isinstance(source, str | os.PathLike)
     input_shapes = input_shapes or {}
+    if not in_memory and Path(source).is_dir() and not is_keras(source):
+        raise error("is a folder without a saved_model.pb, no SavedModel", where=str(source))
     if is_keras(source):
         source, input_shapes = keras_to_onnx(source, input_shapes), {}
     if quantize is not None:

@@ -89,11 +89,27 @@ def run(args: argparse.Namespace) -> int:
     """The body of the command. Raises `CimError` for everything that goes wrong."""
     for option in ("load", "dump"):
         _pairs(getattr(args, option), f"--{option}")
+    _refuse_what_is_no_image(args.file)
     if _is_network(args.file):
         from cim.emulator.network_cli import run_network_command
 
         return run_network_command(args)
     return run_image_command(args)
+
+
+def _refuse_what_is_no_image(name: str) -> None:
+    """A folder and a model are what people give instead; says what to do about it."""
+    path = Path(name)
+    if name and path.is_dir():
+        network = path / "network.json"
+        notes = [f"give {network}" if network.exists() else "give a layer's cfg, or a network.json"]
+        raise error("is a folder, must be a cfg or a network.json", where=name, notes=notes)
+    if path.suffix in (".onnx", ".keras", ".h5"):
+        raise error(
+            "is a model, must be a cfg or a network.json",
+            where=name,
+            notes=[f"compile it first: cim-cc {name} -o build"],
+        )
 
 
 def _is_network(name: str) -> bool:

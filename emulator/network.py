@@ -66,7 +66,7 @@ class LoadedNetwork:
         for step in self.network.steps:
             if isinstance(step, LayerStep):
                 names = [step.cfg, *step.later_turns]
-                images = [read_image(self.path.parent / name) for name in names]
+                images = [self._image(name) for name in names]
                 check_turns(images)
                 self._check_name(step, images[0])
                 self.layers[step.name] = [prepare(image) for image in images]
@@ -76,6 +76,16 @@ class LoadedNetwork:
                 self.machines[step.name] = timing_machine(config.machine, settings)
             else:
                 self.sessions[step.model] = self._session(step.model, step.sha256)
+
+    def _image(self, name: str) -> Image:
+        path = self.path.parent / name
+        if not path.exists():
+            raise error(
+                "cannot read: No such file or directory",
+                where=str(path),
+                notes=["cim-cc -S and -c make no images: assemble and link the layer first"],
+            )
+        return read_image(path)
 
     def _check_names(self) -> None:
         names = [step.name for step in self.network.steps if isinstance(step, LayerStep)]

@@ -233,3 +233,29 @@ def test_what_takes_long_is_named_on_a_terminal() -> None:
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stderr == b""
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--chek"], "unrecognized arguments: --chek; did you mean '--check'?"),
+        (["--xyz"], "unrecognized arguments: --xyz\n"),
+        (["--sync", "rng"], "'linear'); did you mean 'ring'?"),
+        (["--sync"], "argument --sync: expected one argument\n"),
+    ],
+)
+def test_slips_in_options(given: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line says what is wrong, not a page of all options."""
+    made = console.parser("cim-x", "Does x.")
+    made.add_argument("--check", action="store_true")
+    made.add_argument("--sync", choices=["ring", "linear"])
+    with pytest.raises(SystemExit) as stopped:
+        made.parse_args(given)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err.replace(
+        "choose from ring, linear", "choose from 'ring', 'linear'"
+    )
+    assert error.startswith("cim-x: error: ")
+    assert says in error
+    assert error.endswith("note: cim-x --help lists the options\n")
+    assert error.count("\n") == 2

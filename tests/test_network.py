@@ -351,6 +351,28 @@ def test_a_name_cannot_end_its_comment(folder: Path) -> None:
     assert cli_cc.main(["m.onnx", "-o", "build", "-q"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "says", "note"),
+    [
+        ("build", "is a folder, must be a cfg or a network.json", "note: give build/network.json"),
+        (".", "is a folder, must be a cfg or a network.json", "note: give a layer's cfg, or a"),
+        ("m.keras", "is a model, must be a cfg", "note: compile it first: cim-cc m.keras -o build"),
+    ],
+)
+def test_what_people_give_instead(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, says: str, note: str
+) -> None:
+    compiled("-S")
+    assert cli_emu.main([name, "--input", "x.npy"]) == 1
+    found = last_error(capsys)
+    assert f"{name}: error: {says}" in found
+    assert note in found
+    assert cli_emu.main(["build/network.json", "--input", "x.npy"]) == 1
+    assert "cim-cc -S and -c make no images: assemble and link" in last_error(capsys)
+    assert cli_cc.main(["build", "-o", "again"]) == 1
+    assert "build: error: is a folder without a saved_model.pb" in last_error(capsys)
+
+
 def test_swapped_layers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where their shapes are the same, and only the numbers would be wrong."""
     square = np.random.default_rng(0).normal(size=(2, 4, 4)).astype(np.float32)
