@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,6 +65,7 @@ def _main(argv: list[str] | None) -> int:
     write_all(written)
     if not arguments.quiet:
         _report(model, folder)
+        _report_older(folder, written)
     return 0
 
 
@@ -226,6 +227,14 @@ def _report(model: CompiledModel, folder: Path) -> None:
         for reason, count in _grouped(model):
             out.print(f"  {reason}" + (f" ({count} such nodes)" if count > 1 else ""))
     out.print(f"\nwritten to {folder}/")
+
+
+def _report_older(folder: Path, written: Collection[Path]) -> None:
+    """Images in the folder that this run has not made, which are easily taken for those that it has."""
+    older = sorted(path.name for path in folder.glob("*.cfg") if path not in written)
+    if older:
+        are = f"and {len(older) - 1} more there are" if len(older) > 1 else "there is"
+        print(f"note: {older[0]} {are} of an earlier run")
 
 
 def _nodes(count: int) -> str:

@@ -233,7 +233,7 @@ def test_without_fold_a_layer_that_is_too_large_is_an_error_that_names_it(tmp_pa
     assert cli.main([*common, "core.count=1", "--fold"]) == 0
 
 
-def test_a_folder_that_was_folded_before(tmp_path):
+def test_a_folder_that_was_folded_before(tmp_path, capsys):
     """Nothing of the older network.json is left, where the layer fits now."""
     path = save(operator("MatMul", (3, 9), {"w": np.ones((9, 8), F)}), tmp_path)
     common = [
@@ -251,6 +251,10 @@ def test_a_folder_that_was_folded_before(tmp_path):
         assert cli.main([*common, "--set", f"core.count={count}"]) == 0
         stats = cim.Program(tmp_path / "b").run(np.ones((3, 9), F), check=True).stats
         assert len(stats.layers) == turns
+    assert "note:" not in capsys.readouterr().out
+    common.remove("-q")
+    assert cli.main([*common, "--set", "core.count=6"]) == 0
+    assert "note: n-turn1.cfg and 2 more there are of an earlier run" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["a[/b]", "[red]x", "x" * 300, "[link=file:///]"])
