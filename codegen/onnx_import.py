@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import onnx
 
 from cim.codegen.layer import Layer
+from cim.codegen.onnx_control import host_work
 from cim.codegen.onnx_custom import QGEMM
 from cim.codegen.onnx_float import float_layer
-from cim.codegen.onnx_geometry import multiply_accumulates
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_load import load_graph, with_more_on_host
 from cim.codegen.onnx_operands import Match
@@ -121,8 +121,9 @@ def _units(graph: Graph) -> Imported:
         if node in last:
             units.append(LayerUnit(last[node].layer, last[node].nodes))
         elif node not in replaced and node in needed:
-            reason = reasons.get(node, Reason(node.name, node.operator))
-            units.append(HostNode(node, reason, multiply_accumulates(graph, node)))
+            macs, otherwise = host_work(graph, node)
+            reason = reasons.get(node, Reason(node.name, node.operator, otherwise=otherwise))
+            units.append(HostNode(node, reason, macs))
     return Imported(graph, tuple(units))
 
 

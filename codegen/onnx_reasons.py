@@ -17,6 +17,11 @@ class Why(NamedTuple):
         return f"{self.subject} is {self.found}, must be {self.accepted}"
 
 
+NO_MATRIX = "no matrix with constant weights"
+RECURRENT = "recurrent layers run on the host"
+CONTROL_FLOW = "control flow runs on the host"
+STEPS_NOT_KNOWN = f"{CONTROL_FLOW}; where the number of steps is not known, one is counted"
+
 ON_HOST = Why("it", "asked for on the host (--host)", "left to the cores")
 INT32_OUTPUT = Why(
     "what its layer gives",
@@ -40,14 +45,15 @@ class OnlySumsError(NotMappedError):
 
 @dataclass(frozen=True)
 class Reason:
-    """The reason for one node. Glue operators (pooling, reshape, softmax) have no `why`."""
+    """The reason for one node. What is no matrix operator has no `why`, but `otherwise`."""
 
     node: str
     operator: str
     why: Why | None = None
+    otherwise: str = NO_MATRIX
 
     def __str__(self) -> str:
-        return f"{self.operator} '{self.node}': {self.why or 'no matrix with constant weights'}"
+        return f"{self.operator} '{self.node}': {self.why or self.otherwise}"
 
 
 def shown(shape: tuple[int, ...] | None) -> str:

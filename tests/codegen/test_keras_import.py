@@ -340,6 +340,31 @@ def test_functions_that_branch_on_values_are_traced_on_their_own():
         np.testing.assert_allclose(found, np.asarray(model(data)), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("layer", "gates"),
+    [(keras.layers.LSTM, 4), (keras.layers.GRU, 3), (keras.layers.SimpleRNN, 1)],
+)
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_recurrent_layers_count_on_the_host(layer, gates, both_ways):
+    """They come as Loops; the Dense behind them is the layer."""
+    steps, width, hidden = 7, 3, 5
+    inputs = keras.Input((steps, width), name="series")
+    recurrent = layer(hidden)
+    x = keras.layers.Bidirectional(recurrent)(inputs) if both_ways else recurrent(inputs)
+    model = randomized(keras.Model(inputs, keras.layers.Dense(4)(x)))
+    program = cim.compile(model, settings=SMALL)
+    data = np.random.default_rng(6).normal(size=(1, steps, width)).astype(np.float32)
+    run = program.run(data, check=True)
+    want = np.asarray(model(data, training=False))
+    np.testing.assert_allclose(run.outputs[program.outputs[0]], want, rtol=1e-4, atol=1e-5)
+    directions = 2 if both_ways else 1
+    loops = [node for node in run.stats.host if node.operator == "Loop"]
+    assert all(node.reason.endswith(": control flow runs on the host") for node in loops)
+    own = directions * steps * gates * hidden * (width + hidden)
+    share = own / (own + directions * hidden * 4)
+    assert sum(node.share for node in loops) == pytest.approx(share)
+
+
 @pytest.mark.parametrize("missing", ["tensorflow", "tf2onnx"])
 def test_without_the_extra_the_message_names_it(tmp_path, capsys, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
