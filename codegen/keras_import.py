@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from cim.codegen.keras_outputs import name_outputs
 from cim.diagnostics import CimError, Diagnostic, Note, error
 
 FILES = (".keras", ".h5", ".hdf5")
@@ -84,12 +85,18 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
             notes=[EXTRA],
         ) from None
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # its errors are in ours
-    call, inputs = _function(tf, source, where)
+    call, inputs, own_names = _function(tf, source, where)
+
+    def listed(*values: Any) -> Any:
+        return [
+            call(*values)
+        ]  # of a dict tf2onnx takes the keys, and stumbles over that of an input
+
     signature = _signature(tf, inputs, input_shapes, where)
-    function = tf.function(call, input_signature=signature)
+    function = tf.function(listed, input_signature=signature)
     try:
         if _compiled_by_xla(function):
-            function = tf.function(call, input_signature=signature)
+            function = tf.function(listed, input_signature=signature)
             with _functions_inlined(tf):
                 function.get_concrete_function()
         made, _ = tf2onnx.convert.from_function(
@@ -100,6 +107,8 @@ def keras_to_onnx(source: Any, input_shapes: Shapes) -> onnx.ModelProto:
         raise error(f"tf2onnx cannot convert it: {_first_line(problem)}", where=where) from problem
     _check_operators(made, where)
     _bind_captured(tf, function, made)
+    (outputs,) = function.get_concrete_function().structured_outputs
+    name_outputs(made.graph, outputs, own_names)
     made.graph.name = where
     return made
 
@@ -188,8 +197,10 @@ def _functions_inlined(tf: Any) -> Iterator[None]:
         tf.config.run_functions_eagerly(before)
 
 
-def _function(tf: Any, source: Any, where: str) -> tuple[Any, list[tuple[str, Any, Any]]]:
-    """What to call with the inputs, and name, shape (None: unknown) and type of each."""
+def _function(
+    tf: Any, source: Any, where: str
+) -> tuple[Any, list[tuple[str, Any, Any]], list[str]]:
+    """What to call with the inputs; name, shape (None: unknown) and type of each; names of the outputs, if they have any."""
     if isinstance(source, str | os.PathLike) and Path(source).is_dir():
         loaded = _read(lambda: tf.saved_model.load(str(source)), where)
         served = getattr(loaded, "signatures", {}).get("serving_default")
@@ -202,7 +213,7 @@ def _function(tf: Any, source: Any, where: str) -> tuple[Any, list[tuple[str, An
             _ = loaded  # which holds the variables
             return served(**dict(zip(names, values, strict=True)))
 
-        return call, [(n, _dims(specs[n].shape), specs[n].dtype) for n in names]
+        return call, [(n, _dims(specs[n].shape), specs[n].dtype) for n in names], []
     model = source
     if isinstance(source, str | os.PathLike):
         import keras
@@ -218,7 +229,11 @@ def _function(tf: Any, source: Any, where: str) -> tuple[Any, list[tuple[str, An
     def run(*values: Any) -> Any:
         return model(values[0] if len(values) == 1 else list(values), training=False)
 
-    return run, [(t.name, _dims(t.shape), t.dtype) for t in tensors]
+    # A Sequential has no names of its own: its output is the last layer's.
+    own_names = list(
+        getattr(model, "output_names", None) or [layer.name for layer in model.layers[-1:]]
+    )
+    return run, [(t.name, _dims(t.shape), t.dtype) for t in tensors], own_names
 
 
 def _dims(shape: Any) -> tuple[int | None, ...] | None:

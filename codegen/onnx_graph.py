@@ -59,7 +59,7 @@ class Node:
     @cached_property
     def reads(self) -> tuple[str, ...]:
         """Every value that it needs, with repetitions, those used inside its subgraphs included."""
-        captured = [name for graph in _subgraphs(self.proto) for name in _free_names(graph)]
+        captured = [name for graph in subgraphs(self.proto) for name in _free_names(graph)]
         return tuple(name for name in self.proto.input if name) + tuple(captured)
 
     def attribute(self, name: str, default: Any = None) -> Any:
@@ -171,7 +171,7 @@ class Graph:
     def _taken(self) -> set[str]:
         given = _named(self.given.graph.node)
         names = {node.name for node in (*self._every, *given)} | set(self._values) | {""}
-        return names.union(_names_in(self.model.graph), _names_in(self.given.graph))
+        return names.union(names_in(self.model.graph), names_in(self.given.graph))
 
     def declare(self, value: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         """Say what a value is that no node of the model makes, but a layer or host node that was added."""
@@ -232,7 +232,8 @@ def _named(protos: Any) -> list[Node]:
     return nodes
 
 
-def _subgraphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def subgraphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs among a node's attributes."""
     for attribute in proto.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:
             yield attribute.g
@@ -240,15 +241,15 @@ def _subgraphs(proto: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
             yield from attribute.graphs
 
 
-def _names_in(graph: onnx.GraphProto) -> Iterator[str]:
+def names_in(graph: onnx.GraphProto) -> Iterator[str]:
     """Every name of a node or value in a graph and in the subgraphs of its nodes."""
     yield from (value.name for value in (*graph.input, *graph.output))
     yield from (tensor.name for tensor in graph.initializer)
     yield from (tensor.values.name for tensor in graph.sparse_initializer)
     for node in graph.node:
         yield from (node.name, *node.input, *node.output)
-        for inner in _subgraphs(node):
-            yield from _names_in(inner)
+        for inner in subgraphs(node):
+            yield from names_in(inner)
 
 
 def _free_names(graph: onnx.GraphProto) -> Iterator[str]:
@@ -256,7 +257,7 @@ def _free_names(graph: onnx.GraphProto) -> Iterator[str]:
     known = {v.name for v in graph.input} | {t.name for t in graph.initializer}
     known |= {t.values.name for t in graph.sparse_initializer}
     for node in graph.node:
-        inner = [name for sub in _subgraphs(node) for name in _free_names(sub)]
+        inner = [name for sub in subgraphs(node) for name in _free_names(sub)]
         for name in (*node.input, *inner):
             if name and name not in known:
                 yield name
