@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def fused_activation(graph: Graph, value: str, shape: tuple[int, ...], axis: int
     """The Relu, LeakyRelu, PRelu, Clip, HardSigmoid or HardSwish that alone uses `value`, else no activation.
 
     `axis` is the channel axis of the value's `shape`. A HardSigmoid has scale and shift of its own, and a clip those
-    of the arithmetic behind it. A HardSwish may be one operator, or the arithmetic that it stands for.
+    of the arithmetic behind it. HardSwish and PRelu may be one operator, or the arithmetic that it stands for.
     """
     node = graph.sole_consumer(value)
     found = (
@@ -56,7 +57,8 @@ def _one(graph: Graph, node: Node, value: str, shape: tuple[int, ...], axis: int
         shift = float(node.attribute("beta", 0.5))
         activation = Activation("clip", low=0.0, high=1.0)
     elif node.operator == "PRelu":
-        activation = _slopes(graph, node, shape, axis)
+        constant = graph.constant(node.input(1))
+        activation = None if constant is None else _slopes(constant, shape, axis)
     else:
         activation = _activation(graph, node)
     if activation is None or not np.isfinite([scale, shift]).all():
@@ -88,27 +90,63 @@ def _with_arithmetic(graph: Graph, clip: Fused, shape: tuple[int, ...], axis: in
 
 
 def _spelled_out(graph: Graph, value: str, shape: tuple[int, ...], axis: int) -> Fused | None:
+    """A HardSwish or PRelu in arithmetic, whose first nodes, two, alone use `value`."""
+    uses = graph.consumers(value)
+    if len(uses) != 2 or value in graph.outputs:
+        return None
+    for first, second in (uses, uses[::-1]):
+        found = _hard_swish(graph, value, shape, axis, first, second)
+        found = found or _two_relus(graph, shape, axis, first, second)
+        if found is not None:
+            return found
+    return None
+
+
+def _two_relus(
+    graph: Graph, shape: tuple[int, ...], axis: int, above: Node, negated: Node
+) -> Fused | None:
+    """A PRelu as Relu(x) - slopes * Relu(-x), with the factor -slopes, as Keras has it."""
+    if above.operator != "Relu" or negated.operator != "Neg":
+        return None
+    below = graph.sole_consumer(negated.outputs[0])
+    if below is None or below.operator != "Relu":
+        return None
+    product = graph.sole_consumer(below.outputs[0])
+    if product is None or product.operator != "Mul":
+        return None
+    total = graph.sole_consumer(product.outputs[0])
+    if total is None or total.operator != "Add":
+        return None
+    if graph.sole_consumer(above.outputs[0]) is not total:
+        return None
+    first = product.input(0) == below.outputs[0]
+    factor = graph.constant(product.input(1) if first else product.input(0))
+    activation = None if factor is None else _slopes(-factor, shape, axis)
+    if activation is None:
+        return None
+    return Fused(activation, (above, negated, below, product, total), total.outputs[0])
+
+
+def _hard_swish(
+    graph: Graph, value: str, shape: tuple[int, ...], axis: int, start: Node, product: Node
+) -> Fused | None:
     """A HardSwish as a product of `value` with a clipped straight line of it, both of which alone use it.
 
     As in x * HardSigmoid(x) and x * Clip(x + 3, 0, 6) / 6; the constant factors may stand anywhere.
     """
-    uses = graph.consumers(value)
-    if len(uses) != 2 or value in graph.outputs:
+    line = affine_after(graph, value, shape, axis, start)
+    node = graph.sole_consumer(line.value) if line.nodes else start
+    clip = None if node is None else _one(graph, node, line.value, shape, axis)
+    if clip is None or clip.activation.kind != "clip":
         return None
-    for start, product in (uses, uses[::-1]):
-        line = affine_after(graph, value, shape, axis, start)
-        node = graph.sole_consumer(line.value) if line.nodes else start
-        clip = None if node is None else _one(graph, node, line.value, shape, axis)
-        if clip is None or clip.activation.kind != "clip":
-            continue
-        if product.operator != "Mul" or graph.sole_consumer(clip.value) is not product:
-            continue
-        slope, offset = line.scale * clip.scale, line.shift * clip.scale + clip.shift
-        nodes = (*line.nodes, *clip.nodes, product)
-        for factor, behind in _factors_behind(graph, product.outputs[0], shape, axis):
-            if _is_hard_swish(slope, offset, clip.activation, factor):
-                nodes = (*nodes, *behind)
-                return Fused(Activation("hard_swish"), nodes, nodes[-1].outputs[0])
+    if product.operator != "Mul" or graph.sole_consumer(clip.value) is not product:
+        return None
+    slope, offset = line.scale * clip.scale, line.shift * clip.scale + clip.shift
+    nodes = (*line.nodes, *clip.nodes, product)
+    for factor, behind in _factors_behind(graph, product.outputs[0], shape, axis):
+        if _is_hard_swish(slope, offset, clip.activation, factor):
+            nodes = (*nodes, *behind)
+            return Fused(Activation("hard_swish"), nodes, nodes[-1].outputs[0])
     return None
 
 
@@ -135,10 +173,9 @@ def _is_hard_swish(
     return all(np.all(one == np.float32(own)) for one, own in zip(found, wanted, strict=True))
 
 
-def _slopes(graph: Graph, node: Node, shape: tuple[int, ...], axis: int) -> Activation | None:
-    """A PRelu whose constant slopes are one a channel."""
-    constant = graph.constant(node.input(1))
-    slopes = channel_vector(constant, shape, axis) if constant is not None else None
+def _slopes(numbers: NDArray[Any], shape: tuple[int, ...], axis: int) -> Activation | None:
+    """A PRelu whose slopes are one a channel."""
+    slopes = channel_vector(numbers, shape, axis)
     if slopes is None or slopes.dtype != np.float32 or not np.isfinite(slopes).all():
         return None
     if np.all(slopes == slopes[0]):

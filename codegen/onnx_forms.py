@@ -9,7 +9,7 @@ from cim.codegen.onnx_pad import unpadded
 from cim.codegen.onnx_products import product
 from cim.codegen.onnx_reasons import NotMappedError
 from cim.codegen.onnx_rewrite import Replacement, Rewriter
-from cim.codegen.onnx_squeeze import squeeze_later
+from cim.codegen.onnx_squeeze import squeeze_later, transpose_later
 from cim.codegen.onnx_transposed import conv_transpose
 from cim.codegen.onnx_unquantized import unquantized
 
@@ -32,7 +32,7 @@ def _first(*rewriters: Rewriter) -> Rewriter:
 
 
 # Done before the others: which layer a convolution becomes depends on what follows it.
-MOVES: dict[str, Rewriter] = {"Squeeze": squeeze_later}
+MOVES: dict[str, Rewriter] = {"Squeeze": squeeze_later, "Transpose": transpose_later}
 
 # Every matrix operator is here.
 REWRITERS: dict[str, Rewriter] = {

@@ -17,6 +17,7 @@ from cim.codegen.onnx_forms import MOVES, REWRITERS
 from cim.codegen.onnx_graph import STANDARD_DOMAINS, Graph, fixed_shape
 from cim.codegen.onnx_reasons import ON_HOST, Why
 from cim.codegen.onnx_rewrite import Rewriter, rewritten
+from cim.codegen.onnx_twice import share_products
 from cim.diagnostics import CimError, Diagnostic, Note, did_you_mean, error
 from cim.files import read_bytes
 
@@ -65,6 +66,7 @@ def build_graph(
     while fold_constants(model):  # a folded Reshape shape lets inference reach further
         model = _infer(model, path)
     drop_identities(model)
+    share_products(model)
     graph = Graph(model, path, dict.fromkeys(host, ON_HOST))
     _require_nodes(graph)
     return _rewritten(graph)

@@ -1,4 +1,7 @@
-"""A Pad before a convolution becomes the convolution's own padding, where it is the same."""
+"""A Pad before a convolution becomes the convolution's own padding, where it is the same.
+
+Unsqueeze and Transpose may be in between, as in TensorFlow's 1-D convolutions, which are images of height 1, channels last.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +28,29 @@ def unpadded(graph: Graph, node: Node) -> Replacement | None:
     x = node.input(0)
     between = graph.dequantize(x)
     pad = graph.producer.get(x if between is None else between.input(0))
+    turns: list[Node] = []
+    while pad is not None and pad.operator in ("Unsqueeze", "Transpose"):
+        turns.insert(0, pad)
+        pad = graph.producer.get(pad.input(0))
     if pad is None or pad.operator != "Pad":
         return None
     index = ZERO_POINT[node.operator]
     zero = (
         between.input(2) if between is not None else node.input(index) if index is not None else ""
     )
-    added = _spatial_pads(graph, pad, zero)
+    every = _pads(graph, pad, zero)
+    for turn in turns:
+        every = None if every is None else _turned(graph, turn, every)
+    added = None if every is None else _spatial(every)
     own = list(node.attribute("pads") or [0] * len(added or ()))
     if added is None or len(own) != len(added):
         return None
     made = Replacement(graph, node)
     inputs = list(node.proto.input)
     inputs[0] = pad.input(0)
-    if between is not None:
-        axis = between.attribute("axis")
-        more = {} if axis is None else {"axis": axis}
-        inputs[0] = made.add("DequantizeLinear", [pad.input(0), *between.proto.input[1:]], **more)
+    for glue in (*turns, *([between] if between is not None else [])):
+        attributes = {a.name: helper.get_attribute_value(a) for a in glue.proto.attribute}
+        inputs[0] = made.add(glue.operator, [inputs[0], *glue.proto.input[1:]], **attributes)
     proto = onnx.NodeProto()
     proto.CopyFrom(node.named_proto())
     del proto.input[:]
@@ -55,10 +64,10 @@ def unpadded(graph: Graph, node: Node) -> Replacement | None:
     return made
 
 
-def _spatial_pads(graph: Graph, pad: Node, zero: str) -> list[int] | None:
-    """What the Pad adds before and after each spatial axis; None where a convolution cannot do it."""
+def _pads(graph: Graph, pad: Node, zero: str) -> list[tuple[int, int]] | None:
+    """What the Pad adds before and after each axis; None where it is not constant, or fills with something else."""
     shape = graph.type(pad.input(0)).shape
-    if shape is None or len(shape) < 3 or bytes(pad.attribute("mode", b"constant")) != b"constant":
+    if shape is None or bytes(pad.attribute("mode", b"constant")) != b"constant":
         return None
     pads: Any = pad.attribute("pads")
     axes: Any = range(len(shape))
@@ -76,10 +85,29 @@ def _spatial_pads(graph: Graph, pad: Node, zero: str) -> list[int] | None:
         return None
     if float(np.reshape(value, ())) != float(np.reshape(fill, ())):
         return None
-    made = [0] * (2 * len(shape))
+    made = [(0, 0)] * len(shape)
     for number, axis in enumerate(int(axis) % len(shape) for axis in axes):
-        made[axis], made[len(shape) + axis] = int(pads[number]), int(pads[len(axes) + number])
-    outside = (*made[:2], *made[len(shape) : len(shape) + 2])
-    if any(outside) or min(made) < 0:
+        made[axis] = int(pads[number]), int(pads[len(axes) + number])
+    return made
+
+
+def _turned(graph: Graph, turn: Node, pads: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
+    """The same of each axis behind an Unsqueeze or Transpose; None where its axes are not constant."""
+    if turn.operator == "Transpose":
+        order = turn.attribute("perm") or range(len(pads))[::-1]
+        return [pads[axis] for axis in order]
+    axes: Any = graph.constant(turn.input(1)) if turn.input(1) else turn.attribute("axes")
+    if axes is None:
         return None
-    return [*made[2 : len(shape)], *made[len(shape) + 2 :]]
+    rank = len(pads) + len(axes)
+    new = {int(axis) % rank for axis in axes}
+    old = iter(pads)
+    return [(0, 0) if axis in new else next(old) for axis in range(rank)]
+
+
+def _spatial(pads: list[tuple[int, int]]) -> list[int] | None:
+    """Those of the spatial axes, as a convolution has them; None where there are others, or some are negative."""
+    outside, inside = pads[:2], pads[2:]
+    if not inside or any(map(any, outside)) or min(map(min, inside)) < 0:
+        return None
+    return [before for before, _ in inside] + [after for _, after in inside]

@@ -1,41 +1,69 @@
-"""A Squeeze behind a convolution moves behind the element-wise operators that follow it, which a layer can take in.
+"""A Squeeze or Transpose behind a convolution moves behind the element-wise operators that follow it, which a layer can take in.
 
-TensorFlow has 1-D convolutions as 2-D ones of height 1, and takes the height out before bias and activation.
+TensorFlow has 1-D convolutions as 2-D ones of height 1, and takes the height out before bias and activation; channels are last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from cim.codegen.onnx_graph import Graph, Node
 from cim.codegen.onnx_rewrite import Replacement
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
-# Their constants are broadcast, and get the axes that the Squeeze takes out.
+# Their constants are broadcast, and become what they would be before the Squeeze or Transpose.
 BROADCAST = ("Add", "Sub", "Mul", "Div", "PRelu")
 # All that work on each element alone and that a float or quantized layer takes in, with the QuantizeLinear behind them.
 # Their other inputs are one number each and stay as they are, as do those of BatchNormalization, along axis 1.
-UNIFORM = ("Relu", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish", "QuantizeLinear")
+UNIFORM = ("Relu", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish", "Neg", "QuantizeLinear")
+# What makes of an array that has the rank of the value behind a node that of the value before it.
+Undo = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def squeeze_later(graph: Graph, node: Node) -> Replacement | None:
     """Moves a Squeeze of spatial axes behind what follows it; None where nothing does that it can be moved behind."""
-    source = graph.producer.get(node.input(0))
-    alone = graph.sole_consumer(node.input(0)) is node
-    if source is None or source.operator not in CONVOLUTIONS or not alone:
-        return None
+    shape = graph.type(node.input(0)).shape
     axes = _squeezed_axes(graph, node)
-    shape = graph.type(node.outputs[0]).shape
-    if axes is None or shape is None or min(axes) < 2:
+    if shape is None or axes is None or min(axes) < 2 or not _follows_convolution(graph, node):
         return None
-    moved = _followers(graph, node.outputs[0], shape)
+    return _moved(graph, node, lambda array: np.expand_dims(array, tuple(axes)), True)
+
+
+def transpose_later(graph: Graph, node: Node) -> Replacement | None:
+    """Moves a Transpose likewise, also one behind a Squeeze."""
+    shape = graph.type(node.input(0)).shape
+    if shape is None or not _follows_convolution(graph, node):
+        return None
+    order = list(node.attribute("perm") or range(len(shape))[::-1])
+    back = tuple(int(axis) for axis in np.argsort(order))
+    return _moved(graph, node, lambda array: array.transpose(back), order[1:2] == [1])
+
+
+def _follows_convolution(graph: Graph, node: Node) -> bool:
+    """Whether a convolution makes the input, which nothing else uses; a Squeeze may be in between."""
+    source = graph.producer.get(node.input(0))
+    if source is None or graph.sole_consumer(node.input(0)) is not node:
+        return False
+    if source.operator == "Squeeze" and node.operator == "Transpose":
+        return _follows_convolution(graph, source)
+    return source.operator in CONVOLUTIONS
+
+
+def _moved(graph: Graph, node: Node, undo: Undo, keeps_channels: bool) -> Replacement | None:
+    """`node` behind the element-wise nodes that follow it; those along axis 1 only if it `keeps_channels` there."""
+    shape = graph.type(node.outputs[0]).shape
+    if shape is None:
+        return None
+    moved = _followers(graph, node.outputs[0], shape, keeps_channels)
     if not moved:
         return None
     made = Replacement(graph, node)
-    whole = {node.outputs[0]: node.input(0)}  # before the Squeeze, by the name behind it
+    whole = {node.outputs[0]: node.input(0)}  # before the node, by the name behind it
     for follower in moved:
         made.also.append(follower)
         proto = follower.named_proto()
@@ -43,14 +71,14 @@ def squeeze_later(graph: Graph, node: Node) -> Replacement | None:
             if name in whole:
                 proto.input[place] = whole[name]
             elif follower.operator in BROADCAST:
-                proto.input[place] = _unsqueezed(made, name, len(shape), axes)
+                proto.input[place] = _before(made, name, len(shape), undo)
         (value,) = follower.outputs
-        proto.output[0] = whole[value] = graph.unused(f"{follower.name}/unsqueezed")
+        proto.output[0] = whole[value] = graph.unused(f"{follower.name}/before")
         made.nodes.append(proto)
     for follower in moved:
         (value,) = follower.outputs
         if value in graph.outputs or any(n not in moved for n in graph.consumers(value)):
-            made.nodes.append(_squeeze(made, whole[value], value))
+            made.nodes.append(_again(made, whole[value], value))
     return made
 
 
@@ -67,15 +95,19 @@ def _squeezed_axes(graph: Graph, node: Node) -> list[int] | None:
     return sorted({int(axis) % len(shape) for axis in stated}) or None
 
 
-def _followers(graph: Graph, squeezed: str, shape: tuple[int, ...]) -> list[Node]:
-    """The element-wise nodes that work on `squeezed` and constants alone, in order.
+def _followers(
+    graph: Graph, start: str, shape: tuple[int, ...], keeps_channels: bool
+) -> list[Node]:
+    """The element-wise nodes that work on `start` and constants alone, in order.
 
-    Where one user of a value is no such node, none of its users is moved: the Squeeze is needed there anyway.
+    Where one user of a value is no such node, none of its users is moved: the Squeeze or Transpose is needed there anyway.
     """
     ends = set(graph.outputs)  # values that must have their shape
     while True:
-        reached, moved = {squeezed} - ends, []
+        reached, moved = {start} - ends, []
         for node in graph.nodes:
+            if node.operator == "BatchNormalization" and not keeps_channels:
+                continue
             if reached.intersection(node.reads) and _is_elementwise(graph, node, reached, shape):
                 moved.append(node)
                 reached.update(set(node.outputs) - ends)
@@ -109,18 +141,18 @@ def _broadcasts(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
         return False
 
 
-def _unsqueezed(made: Replacement, name: str, rank: int, axes: Iterable[int]) -> str:
-    """A constant that broadcasts to the value of that rank, as one that broadcasts to the value before the Squeeze."""
+def _before(made: Replacement, name: str, rank: int, undo: Undo) -> str:
+    """A constant that broadcasts to the value of that rank, as one that broadcasts to the value before."""
     array = made.graph.constant(name)
     assert array is not None  # as for every operand of a follower
     if array.ndim == 0:
         return name
     aligned = array.reshape((1,) * (rank - array.ndim) + array.shape)
-    return made.constant(np.expand_dims(aligned, tuple(axes)), "constant")
+    return made.constant(undo(aligned), "constant")
 
 
-def _squeeze(made: Replacement, value: str, output: str) -> onnx.NodeProto:
-    """The Squeeze again, of another value; the first keeps its name."""
+def _again(made: Replacement, value: str, output: str) -> onnx.NodeProto:
+    """The Squeeze or Transpose again, of another value; the first keeps its name."""
     proto = made.node.named_proto()
     if any(other.name == proto.name for other in made.nodes):
         proto.name = made.graph.unused(f"{proto.name}/{output}")

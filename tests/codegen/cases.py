@@ -48,6 +48,11 @@ class Chain:
         self.shape = tuple(size for i, size in enumerate(whole) if i not in taken)
         self.last = "s"
 
+    def transpose(self, order):
+        """Appends a Transpose, which may be another's successor."""
+        self.add("Transpose", perm=list(order))
+        self.shape = tuple(self.shape[axis] for axis in order)
+
     def constant(self, array):
         name = f"k{len(self.constants)}"
         self.constants[name] = np.asarray(array)

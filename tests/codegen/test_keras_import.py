@@ -262,13 +262,81 @@ def test_bias_normalization_and_activation_of_sequences_are_part_of_the_layers(
     assert kinds == [kind, kind, "none", kind, kind, kind, kind]  # a separable one is two layers
     assert all(layer.bias is not None for layer in found.layers if layer.activation.kind == kind)
     left = {unit.node.operator for unit in found.units if isinstance(unit, HostNode)}
-    # Reshapes of the data, the padding of a causal one, and the zeros of a transposed one.
-    assert left <= {"Pad", "Unsqueeze", "Squeeze", "Transpose", "Concat", "Gather"}
+    # Reshapes of the data, and the zeros of a transposed one.
+    assert left <= {"Unsqueeze", "Squeeze", "Transpose", "Concat", "Gather"}
     data = np.random.default_rng(5).normal(size=(2, 12, 4)).astype(np.float32)
     program = cim.compile(model, settings=SMALL)
     outputs = program.run(data, check=True).outputs
     want = np.asarray(model(data, training=False))
     np.testing.assert_allclose(outputs[program.outputs[0]], want, rtol=1e-3, atol=1e-4)
+
+
+def fused(parts, size, kind, count=1):
+    """Compiles the layers `parts` in a row, with any weights and with the zero biases that Keras begins with.
+
+    The last layer must have its activation of that kind, and only glue that moves data be on the host.
+    """
+    for weights in ("random", "initial"):
+        inputs = keras.Input(size, name="series")
+        x = inputs
+        for part in parts():
+            x = part(x)
+        model = keras.Model(inputs, x)
+        model = randomized(model) if weights == "random" else model
+        found = import_graph(load_graph(keras_to_onnx(model, {})))
+        assert len(found.layers) == count
+        assert found.layers[-1].activation.kind == kind
+        left = {unit.node.operator for unit in found.units if isinstance(unit, HostNode)}
+        assert left <= {"Unsqueeze", "Squeeze", "Transpose", "Reshape"}
+        data = 3 * np.random.default_rng(5).normal(size=(2, *size)).astype(np.float32)
+        program = cim.compile(model, settings=SMALL)
+        outputs = program.run(data, check=True).outputs
+        want = np.asarray(model(data, training=False))
+        np.testing.assert_allclose(outputs[program.outputs[0]], want, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("kind", ["Conv1D", "DepthwiseConv1D", "SeparableConv1D", "Dense"])
+def test_hard_swish_is_part_of_layers_of_sequences_and_vectors(kind, apart):
+    sizes = {"Dense": (5,), "DepthwiseConv1D": (3,)}.get(kind, (5, 3))
+    more = {} if kind == "Dense" else {"padding": "same"}
+
+    def parts():
+        made = getattr(keras.layers, kind)(
+            *sizes, activation=None if apart else "hard_swish", **more
+        )
+        return [made, keras.layers.Activation("hard_swish")] if apart else [made]
+
+    size = (6,) if kind == "Dense" else (12, 4)
+    fused(parts, size, "hard_swish", 2 if kind == "SeparableConv1D" else 1)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_of_sequences_is_part_of_the_layer(causal):
+    layers = keras.layers
+
+    def parts():
+        if causal:
+            return [layers.Conv1D(5, 3, padding="causal", dilation_rate=2, activation="relu")]
+        return [layers.ZeroPadding1D((2, 1)), layers.Conv1D(5, 3, strides=2, activation="relu")]
+
+    fused(parts, (12, 4), "relu")
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "shared"),
+    [("Conv1D", (12, 4), [1]), ("Conv1D", (12, 4), [1, 2]), ("Conv2D", (6, 5, 3), [1, 2]),
+     ("Conv2D", (6, 5, 3), [1, 2, 3]), ("Dense", (6,), None), ("Dense", (6,), [1])],
+)  # fmt: skip
+def test_prelu_is_part_of_the_layer(kind, size, shared):
+    layers = keras.layers
+    slopes = keras.initializers.RandomUniform(-0.5, 0.5, seed=1)
+
+    def parts():
+        made = layers.Dense(5) if kind == "Dense" else getattr(layers, kind)(5, 2)
+        return [made, layers.PReLU(shared_axes=shared, alpha_initializer=slopes)]
+
+    fused(parts, size, "leaky_relu")
 
 
 def grouped(rank, how):

@@ -122,6 +122,53 @@ def test_what_turns_or_breaks_a_clip_stays_behind_it(behind):
     assert set(reasons(imported(made))) == {"v1"}
 
 
+def two_relus(product, slopes, turns=(False, False), seen=()):
+    """The model of a product and a PRelu as Relu(s) - slopes * Relu(-s), either way round."""
+    x_shape, w_shape, y_shape = PRODUCTS[product]
+    w = np.random.default_rng(5).normal(size=w_shape).astype(F)
+    pairs = [["b", "k"], ["a", "m"]]
+    scaled, added = (p[::-1] if turn else p for p, turn in zip(pairs, turns, strict=True))
+    nodes = [
+        helper.make_node(product, ["x", "w"], ["s"], "n"),
+        helper.make_node("Relu", ["s"], ["a"], "above"),
+        helper.make_node("Neg", ["s"], ["t"], "negated"),
+        helper.make_node("Relu", ["t"], ["b"], "below"),
+        helper.make_node("Mul", scaled, ["m"], "scaled"),
+        helper.make_node("Add", added, ["y"], "sum"),
+    ]
+    outputs = [value(name, F, y_shape) for name in ("y", *seen)]
+    return model(nodes, [value("x", F, x_shape)], outputs, {"w": w, "k": -np.asarray(slopes, F)})
+
+
+def along_channels(product, slopes):
+    """Slopes one a channel, in the shape in which they broadcast."""
+    return np.reshape(slopes, (-1, 1, 1) if product == "Conv" else -1)
+
+
+@given(
+    st.sampled_from(sorted(PRODUCTS)), st.lists(st.floats(-2, 2, width=32), min_size=4, max_size=4),
+    st.booleans(), st.tuples(st.booleans(), st.booleans()),
+)  # fmt: skip
+def test_a_prelu_of_two_relus_is_part_of_the_layer(product, slopes, one, turns):
+    """With one slope a channel, or one in all."""
+    made = two_relus(product, slopes[0] if one else along_channels(product, slopes), turns)
+    assert only_layer(imported(made)).activation.kind == "leaky_relu"
+    as_given(made, feed(product))
+
+
+@pytest.mark.parametrize("seen", ["s", "a", "t", "b", "m"])
+def test_two_relus_in_which_others_see_a_value_stay(seen):
+    (layer,) = as_given(two_relus("Conv", 0.25, seen=(seen,)), feed("Conv"))
+    assert layer.activation.kind == "none"
+
+
+@pytest.mark.parametrize("slopes", [np.arange(12).reshape(3, 4), np.nan, np.inf])
+def test_two_relus_with_other_slopes_stay(slopes):
+    """One for each element, and such as are no numbers."""
+    (layer,) = as_given(two_relus("Conv", slopes), feed("Conv"))
+    assert layer.activation.kind == "none"
+
+
 def chained(product, steps):
     """The model of a product and operators one behind the other, which has been run; its layers."""
     x_shape, w_shape, y_shape = PRODUCTS[product]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import helper
 
 from tests.codegen.models import close, imported, model, on_cores, reasons, run, run_whole, value
@@ -98,3 +100,37 @@ def test_another_pad_stays_what_it_is(change):
     shape = found.graph.type("x").shape
     x = np.random.default_rng(1).normal(size=shape).astype(F)
     close(run_whole(made, {"x": x})[0][0], run(made, {"x": x})[0])
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_unsqueeze_and_transpose_may_be_between(data):
+    """In any order, of any axes: the Pad goes where it is then of the spatial axes alone, and else stays."""
+    small = st.integers(0, 2)
+    shape = [data.draw(st.integers(2, 4)) for _ in range(data.draw(st.integers(2, 3)))]
+    before, after = ([data.draw(small) for _ in shape] for _ in range(2))
+    constants = {"pads": np.array([*before, *after])}
+    nodes = [helper.make_node("Pad", ["x", "pads"], ["p"])]
+    sizes = [n + b + a for n, b, a in zip(shape, before, after, strict=True)]
+    grown = [b + a > 0 for b, a in zip(before, after, strict=True)]
+    steps = ["Unsqueeze"] * (4 - len(shape)) + ["Transpose"] * data.draw(small)
+    for number, operator in enumerate(data.draw(st.permutations(steps))):
+        source, target = nodes[-1].output[0], f"t{number}"
+        if operator == "Transpose":
+            order = data.draw(st.permutations(range(len(sizes))))
+            nodes.append(helper.make_node(operator, [source], [target], target, perm=order))
+            sizes, grown = [sizes[i] for i in order], [grown[i] for i in order]
+        else:
+            axis = data.draw(st.integers(0, len(sizes)))
+            constants[f"axes{number}"] = np.array([axis - data.draw(st.sampled_from([0, len(sizes) + 1]))])  # fmt: skip
+            nodes.append(helper.make_node(operator, [source, f"axes{number}"], [target], target))
+            sizes.insert(axis, 1)
+            grown.insert(axis, False)
+    rng = np.random.default_rng(0)
+    constants["w"] = rng.normal(size=(3, sizes[1], 1, 1)).astype(F)
+    nodes.append(helper.make_node("Conv", [nodes[-1].output[0], "w"], ["y"], "n"))
+    made = model(nodes, [value("x", F, shape)], [value("y", F, [sizes[0], 3, *sizes[2:]])], constants)  # fmt: skip
+    left = {reason.split(" ")[0] for reason in reasons(imported(made)).values()}
+    assert ("Pad" in left) == any(grown[:2])
+    x = rng.normal(size=shape).astype(F)
+    close(on_cores(made, {"x": x}, layers=1), run(made, {"x": x})[0])

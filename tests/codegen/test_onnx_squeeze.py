@@ -1,4 +1,4 @@
-"""A Squeeze behind a convolution moves behind what a layer can take in, whichever axes it takes out."""
+"""A Squeeze or Transpose behind a convolution moves behind what a layer can take in, whichever axes it takes out or turns."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from tests.codegen.models import (
 
 F = np.float32
 OPERATORS = [
-    "Add", "Sub", "Mul", "Div", "PRelu", "Relu", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish", "BatchNormalization",
+    "Add", "Sub", "Mul", "Div", "PRelu", "Relu", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish", "Neg", "BatchNormalization",
 ]  # fmt: skip
 
 
@@ -41,8 +41,8 @@ def spatial_axes(draw, image, kernel, operator):
 
 
 @st.composite
-def chains(draw):
-    """One or both spatial axes of size 1, in every position, and any operators behind them."""
+def chains(draw, turned=False):
+    """One or both spatial axes of size 1, in every position, perhaps a Transpose, and any operators behind them."""
     operator = draw(st.sampled_from(["Conv", "ConvTranspose"]))
     image = [draw(st.integers(1, 4)) for _ in range(draw(st.integers(1, 2)))]
     kernel = [draw(st.integers(1, size)) for size in image]
@@ -53,7 +53,9 @@ def chains(draw):
     opset = draw(st.sampled_from([14, 17]))
     seed = draw(st.integers(0, 2**32 - 1))
     made = Chain(image, kernel, axes, np.random.default_rng(seed), operator, batch, opset)
-    operators = draw(st.lists(st.sampled_from([*OPERATORS, "Neg"]), min_size=1, max_size=4))
+    if turned and draw(st.booleans()):
+        made.transpose(draw(st.permutations(range(len(made.shape)))))
+    operators = draw(st.lists(st.sampled_from([*OPERATORS, "Abs"]), min_size=1, max_size=4))
     extra = draw(st.sampled_from([None, None, *range(len(operators))]))
     outputs = []
     for number, name in enumerate(operators):
@@ -64,7 +66,7 @@ def chains(draw):
 
 
 @settings(max_examples=300)
-@given(chains())
+@given(chains(turned=True))
 def test_any_operators_behind_a_squeeze(case):
     """Against onnxruntime: constants of every shape that broadcasts, and values in between that others see."""
     made, outputs = case
@@ -92,6 +94,28 @@ def test_what_lies_along_the_channels_is_part_of_the_layer(case, activation):
     left = {reason.split(" ")[0] for reason in reasons(imported(whole)).values()}
     assert left <= {"Squeeze", "Concat", "Gather"}  # and the zeros of a transposed convolution
     close(on_cores(whole, {"x": made.x}, layers=1), run(whole, {"x": made.x})[0])
+
+
+@settings(max_examples=60)
+@given(st.permutations(range(3)), st.sampled_from(["Relu", "Clip", "HardSwish"]), st.booleans())
+def test_behind_a_transpose_too(order, activation, squeezed):
+    """As where the channels come last: what lies along them is part of the layer, wherever they are."""
+    made = Chain((1, 5), (1, 2), [2], np.random.default_rng(0))
+    if not squeezed:
+        made = Chain((6,), (2,), [], np.random.default_rng(0))
+        del made.nodes[1:]
+        made.last = "c"
+    made.transpose(order)
+    along = tuple(size if axis == 1 else 1 for size, axis in zip(made.shape, order, strict=True))
+    made.add_any("Mul", along)
+    made.add_any("Add", along[list(order).index(1) :])
+    made.add_any(activation, ())
+    (layer,) = imported(made.model()).layers
+    assert layer.bias is not None
+    assert layer.activation.kind != "none"
+    left = [reason.split(" ")[0] for reason in reasons(imported(made.model())).values()]
+    assert left == ["Squeeze", "Transpose"][not squeezed :]
+    close(on_cores(made.model(), {"x": made.x}, layers=1), run(made.model(), {"x": made.x})[0])
 
 
 @pytest.mark.parametrize("opset", [7, 12, 13, 21])
@@ -152,7 +176,7 @@ def test_where_a_branch_needs_the_squeezed_value_the_squeeze_is_there_once():
     made = Chain((1, 4), (1, 2), [2], np.random.default_rng(1))
     made.add_any("Add", (3, 1))
     x = made.last
-    made.add("Neg")
+    made.add("Abs")
     made.add("Relu", [x])
     made.add("Add", [made.last, made.nodes[-2].output[0]])
     found = imported(made.model())
