@@ -20,15 +20,15 @@ def share_products(model: onnx.ModelProto) -> None:
         for node in graph.node
         if _is(node, "MatMul") and node.input[1] in constants
     }
-    nodes: dict[str, onnx.NodeProto] = {}  # by the first value that each makes
-    for node in graph.node:
+    nodes: dict[str, onnx.NodeProto] = {}  # by the first value that each makes, if any
+    for at, node in enumerate(graph.node):
         product = products.get(tuple(node.input[:2])) if _adds(node) else None
         if product is not None:
             nodes.setdefault(product.output[0], product)
             inputs = [product.output[0], node.input[2]]
             nodes[node.output[0]] = helper.make_node("Add", inputs, node.output, node.name)
         else:
-            nodes.setdefault(next(filter(None, node.output)), node)
+            nodes.setdefault(next(filter(None, node.output), f"none of node {at}"), node)
     kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes.values()]
     del graph.node[:]
     graph.node.extend(kept)

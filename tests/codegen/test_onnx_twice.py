@@ -77,3 +77,22 @@ def test_a_hard_swish_of_a_product_without_bias_is_one_layer():
     made = model(nodes, [value("x", F, X.shape)], [value("y", F, X.shape)], constants)
     assert only_layer(imported(made)).activation.kind == "hard_swish"
     as_given(made)
+
+
+def test_nodes_that_make_nothing():
+    """As ONNX allows of an LSTM, all of whose outputs may be left out."""
+    rng = np.random.default_rng(0)
+    constants = {
+        "w": rng.normal(size=(3, 4)).astype(np.float32),
+        "gates": rng.normal(size=(1, 8, 3)).astype(np.float32),
+        "state": rng.normal(size=(1, 8, 2)).astype(np.float32),
+    }
+    for outputs in ([], ["", "", ""]):
+        nodes = [
+            helper.make_node("LSTM", ["s", "gates", "state"], outputs, "idle", hidden_size=2),
+            helper.make_node("LSTM", ["s", "gates", "state"], outputs, "idle_too", hidden_size=2),
+            helper.make_node("MatMul", ["x", "w"], ["y"], "n"),
+        ]
+        inputs = [value("s", np.float32, (5, 1, 3)), value("x", np.float32, (2, 3))]
+        made = model(nodes, inputs, [value("y", np.float32, (2, 4))], constants)
+        assert [layer.name for layer in imported(made).layers] == ["n"]
