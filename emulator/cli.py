@@ -37,7 +37,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--input", metavar="X.npy", action="append",
-        help="the input, as the model has it; NAME=X.npy for one of several",
+        help="the input, as the model has it; NAME=X.npy for one of several, or an .npz with all by name",
     )  # fmt: skip
     parser.add_argument(
         "--output", metavar="Y.npy", action="append",
